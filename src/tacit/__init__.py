@@ -1,0 +1,1 @@
+"""Tacit: federated learning with differential privacy that is true."""
