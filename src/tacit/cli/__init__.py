@@ -1,0 +1,58 @@
+"""The command line. A user's mistake is one sentence on stderr and exit code 2."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from tacit.cli import account, demo, ledger
+from tacit.errors import TacitError
+
+app = typer.Typer(
+    name="tacit",
+    help="Federated learning with differential privacy that is true.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.add_typer(account.account, name="account")
+app.add_typer(account.calibrate, name="calibrate")
+app.add_typer(ledger.app, name="ledger")
+app.command("demo")(demo.demo)
+
+# The base of all usage errors; typer carries its own copy of click, so it is found through typer.
+_UsageMistake = typer.BadParameter.__mro__[2]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit: 0 done, 2 a user's mistake, 130 interrupted."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    command = typer.main.get_command(app)
+    try:
+        result = command.main(
+            args=list(arguments) if arguments is not None else None,
+            prog_name="tacit",
+            standalone_mode=False,
+        )
+    except TacitError as error:
+        return _mistake(str(error))
+    except _UsageMistake as error:
+        return _mistake(error.format_message() if hasattr(error, "format_message") else str(error))
+    except (KeyboardInterrupt, typer.Abort):
+        typer.echo("tacit: interrupted.", err=True)
+        return 130
+    except BrokenPipeError:
+        return 0
+    return result if isinstance(result, int) else 0
+
+
+def _mistake(sentence: str) -> int:
+    if sentence:
+        typer.echo(f"tacit: {sentence}", err=True)
+    return 2

@@ -1,0 +1,189 @@
+"""From (radius, noise, relation, sampling, count) to events: the one place that knows how.
+
+The events are those of ``dp_accounting``. Its noise multiplier is noise over SENSITIVITY, and the
+sensitivity depends on the relation: a unit's contribution lies in a ball of radius C, so adding or
+removing a unit moves the sum by C, replacing it moves the sum by 2C. A scalar that lies in [0, C]
+moves by C in both cases. Nobody else in Tacit doubles anything.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import attr
+from dp_accounting import dp_event
+
+from tacit.accounting.guarantee import Relation, check_relation
+from tacit.errors import TacitError
+
+DpEvent = dp_event.DpEvent
+Shape = Literal["ball", "interval"]
+
+
+@attr.s(frozen=True, slots=True, auto_attribs=True)
+class PureDpEvent(dp_event.DpEvent):
+    """A mechanism whose likelihood ratio never exceeds ``exp(epsilon)``, for instance PrivUnit."""
+
+    epsilon: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Everyone:
+    """No sampling: every unit takes part each time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Poisson:
+    """Every unit takes part independently with probability ``rate``."""
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        _check_rate(self.rate)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedSize:
+    """``sample`` of ``population`` units, drawn without replacement, independently each time."""
+
+    sample: int
+    population: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.sample <= self.population:
+            raise TacitError(
+                f"a sample of {self.sample} from {self.population} is not possible: take between"
+                " 1 and all of them."
+            )
+
+    @classmethod
+    def of_rate(cls, rate: float) -> FixedSize:
+        """The sample sizes behind a rate such as 0.0044."""
+        _check_rate(rate)
+        ratio = Fraction(rate).limit_denominator(10**9)
+        if ratio == 0:
+            raise TacitError(f"the rate {rate} is too small for fixed-size sampling: use 1e-9 up.")
+        return cls(sample=ratio.numerator, population=ratio.denominator)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShuffledEpochs:
+    """Each epoch cuts the shuffled units into ``batches``; a unit is in one batch an epoch."""
+
+    batches: int
+
+    def __post_init__(self) -> None:
+        if self.batches < 1:
+            raise TacitError(f"an epoch has at least one batch, not {self.batches}.")
+
+
+SamplingScheme = Everyone | Poisson | FixedSize | ShuffledEpochs
+
+
+def sensitivity(radius: float, relation: Relation, shape: Shape = "ball") -> float:
+    """How far one unit moves a sum of contributions bounded by ``radius``."""
+    check_relation(relation)
+    if not 0 <= radius < math.inf:
+        raise TacitError(f"a bound's radius is {radius}; give a finite number from 0.")
+    return 2 * radius if relation == "replace-one" and shape == "ball" else radius
+
+
+def gaussian_event(
+    *,
+    radius: float,
+    noise: float,
+    relation: Relation,
+    sampling: SamplingScheme | None = None,
+    count: int = 1,
+    shape: Shape = "ball",
+) -> DpEvent:
+    """``count`` releases of a sum with Gaussian noise of standard deviation ``noise``."""
+    ratio = _ratio(noise, sensitivity(radius, relation, shape))
+    return _repeat(_noisy(dp_event.GaussianDpEvent, ratio), sampling, relation, count)
+
+
+def laplace_event(
+    *,
+    radius: float,
+    noise: float,
+    relation: Relation,
+    sampling: SamplingScheme | None = None,
+    count: int = 1,
+    shape: Shape = "ball",
+) -> DpEvent:
+    """``count`` releases with Laplace noise of scale ``noise``; ``radius`` bounds the L1 norm."""
+    ratio = _ratio(noise, sensitivity(radius, relation, shape))
+    return _repeat(_noisy(dp_event.LaplaceDpEvent, ratio), sampling, relation, count)
+
+
+def pure_event(epsilon: float, *, count: int = 1) -> DpEvent:
+    """``count`` releases by a mechanism that is epsilon-DP on its own (PrivUnit: the sum of its)."""
+    if not 0 <= epsilon < math.inf:
+        raise TacitError(f"a pure epsilon is {epsilon}; give a finite number from 0.")
+    return repeated(PureDpEvent(float(epsilon)), count)
+
+
+def compose(*events: DpEvent) -> DpEvent:
+    """The events one after the other."""
+    kept = [e for e in events if not isinstance(e, dp_event.NoOpDpEvent)]
+    if not kept:
+        return dp_event.NoOpDpEvent()
+    return kept[0] if len(kept) == 1 else dp_event.ComposedDpEvent(kept)
+
+
+def repeated(event: DpEvent, count: int) -> DpEvent:
+    """The event ``count`` times; nothing for a count of 0."""
+    if count < 0:
+        raise TacitError(f"a count is {count}; it cannot be negative.")
+    if count == 0:
+        return dp_event.NoOpDpEvent()
+    return event if count == 1 else dp_event.SelfComposedDpEvent(event, int(count))
+
+
+def _ratio(noise: float, moved: float) -> float:
+    if not noise >= 0:
+        raise TacitError(f"the noise is {noise}; give a standard deviation from 0.")
+    return noise / moved if moved else math.inf
+
+
+def _noisy(kind: type[DpEvent], ratio: float) -> DpEvent:
+    if ratio == 0:
+        return dp_event.NonPrivateDpEvent()
+    return dp_event.NoOpDpEvent() if math.isinf(ratio) else kind(ratio)
+
+
+def _repeat(
+    event: DpEvent, sampling: SamplingScheme | None, relation: Relation, count: int
+) -> DpEvent:
+    if isinstance(event, dp_event.NoOpDpEvent):
+        return event
+    match sampling:
+        case Poisson(rate=rate) if rate < 1:
+            return repeated(dp_event.PoissonSampledDpEvent(rate, event), count)
+        case FixedSize(sample=sample, population=population):
+            _only_replace_one(relation, "fixed-size sampling")
+            if sample == population:
+                return repeated(event, count)
+            sampled = dp_event.SampledWithoutReplacementDpEvent(population, sample, event)
+            return repeated(sampled, count)
+        case ShuffledEpochs(batches=batches):
+            _only_replace_one(relation, "shuffled epochs")
+            return repeated(event, -(-count // batches))
+        case _:
+            return repeated(event, count)
+
+
+def _only_replace_one(relation: Relation, what: str) -> None:
+    if relation != "replace-one":
+        raise TacitError(
+            f"{what} has no add-remove guarantee, because the size of the data is then public:"
+            " use the relation replace-one, or Poisson sampling."
+        )
+
+
+def _check_rate(rate: float) -> None:
+    if not 0 < rate <= 1:
+        raise TacitError(f"the sampling rate is {rate}; give a number above 0 and at most 1.")

@@ -1,0 +1,134 @@
+"""A privacy guarantee is a whole sentence: who, against whom, in which sense, how much, in total.
+
+An epsilon alone means nothing. A ``Guarantee`` says which unit is protected (a client's whole data
+or one record), under which neighbouring relation, against which observer, for the whole run, and by
+which accountant the number was bounded.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Literal, get_args
+
+from tacit.errors import TacitError
+
+Unit = Literal["client", "record"]
+Relation = Literal["add-remove", "replace-one"]
+
+_UNITS: dict[str, str] = {
+    "client": "every client (all of its records together)",
+    "record": "every single record",
+}
+_RELATIONS: dict[str, dict[str, str]] = {
+    "add-remove": {
+        "client": "adding or removing one client",
+        "record": "adding or removing one record",
+    },
+    "replace-one": {
+        "client": "replacing all the data of one client by any other",
+        "record": "replacing one record by any other",
+    },
+}
+ACCOUNTANTS: dict[str, str] = {
+    "exact": "the exact Gaussian profile",
+    "pld": "numerical composition of privacy loss distributions, rounded up",
+    "pure": "adding up pure differential privacy",
+    "rdp": "Renyi divergences with the tight conversion",
+    "rdp-mironov": "Renyi divergences with Mironov's conversion",
+    "wang": "the bound of Wang et al. for sampling without replacement",
+    "wang-mironov": "the bound of Wang et al. with Mironov's conversion",
+    "zcdp": "zero-concentrated differential privacy",
+    "none": "no accountant: nothing is bounded",
+}
+
+
+def check_unit(unit: str) -> Unit:
+    """The unit, or one sentence that names the two there are."""
+    if unit not in get_args(Unit):
+        raise TacitError(f"the unit is 'client' or 'record', not {unit!r}.")
+    return unit  # type: ignore[return-value]
+
+
+def check_relation(relation: str) -> Relation:
+    """The relation, or one sentence that names the two there are."""
+    if relation not in get_args(Relation):
+        raise TacitError(f"the relation is 'add-remove' or 'replace-one', not {relation!r}.")
+    return relation  # type: ignore[return-value]
+
+
+def check_delta(delta: float) -> float:
+    """A delta in [0, 1), or one sentence that says what to give."""
+    if not (isinstance(delta, (int, float)) and 0 <= delta < 1):
+        raise TacitError(
+            f"delta is {delta}; give a number from 0 to below 1, well under one over the number"
+            " of protected units (for instance 1e-5)."
+        )
+    return float(delta)
+
+
+def check_epsilon(epsilon: float) -> float:
+    """A positive, finite epsilon, or one sentence that says what to give."""
+    if not (isinstance(epsilon, (int, float)) and 0 < epsilon < math.inf):
+        raise TacitError(f"epsilon is {epsilon}; give a positive number (for instance 2).")
+    return float(epsilon)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What may be spent in total: epsilon at delta."""
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        check_delta(self.delta)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantee:
+    """An upper bound on what a whole run reveals about one unit to one observer."""
+
+    unit: Unit
+    relation: Relation
+    observer: str
+    epsilon: float
+    delta: float
+    accountant: str
+
+    def __post_init__(self) -> None:
+        check_unit(self.unit)
+        check_relation(self.relation)
+        check_delta(self.delta)
+        if not self.epsilon >= 0:
+            raise TacitError(f"epsilon is {self.epsilon}; it cannot be negative or NaN.")
+        if self.accountant not in ACCOUNTANTS:
+            raise TacitError(f"there is no accountant {self.accountant!r}.")
+
+    def sentence(self) -> str:
+        """The guarantee in words; the printed epsilon is rounded up so that it holds as printed."""
+        if math.isinf(self.epsilon):
+            return (
+                f"Over the whole run, no privacy is guaranteed to {_UNITS[self.unit]} against"
+                f" {self.observer}: something is released without noise."
+            )
+        return (
+            f"Over the whole run, {_UNITS[self.unit]} is protected against {self.observer} with"
+            f" epsilon = {rounded_up(self.epsilon)} at delta = {self.delta:g}, where neighbours"
+            f" differ by {_RELATIONS[self.relation][self.unit]}"
+            f" (an upper bound by {ACCOUNTANTS[self.accountant]})."
+        )
+
+    def as_dict(self) -> dict[str, str | float]:
+        """The fields and the sentence, for JSON."""
+        return {**asdict(self), "sentence": self.sentence()}
+
+
+def rounded_up(value: float, digits: int = 5) -> str:
+    """A number with so many significant digits, never below the value."""
+    if value == 0 or math.isinf(value):
+        return f"{value:g}"
+    step = 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1)
+    shown = math.ceil(value / step - 1e-9) * step
+    return f"{shown:.{digits}g}"

@@ -1,0 +1,105 @@
+"""An event taken apart: the single mechanisms of a run, equal ones counted together.
+
+Every accountant reads the same leaves, and an event that is not understood is refused here, never
+guessed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from dp_accounting import dp_event
+
+from tacit.accounting.events import DpEvent, PureDpEvent
+from tacit.accounting.guarantee import Relation
+from tacit.errors import TacitError
+
+Kind = Literal["gaussian", "laplace", "pure", "none"]
+Sampled = Literal["no", "poisson", "fixed"]
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One mechanism, ``count`` times.
+
+    ``size`` is sensitivity over noise (mu of a Gaussian, epsilon of a Laplace or pure mechanism);
+    the kind "none" is a release without noise.
+    """
+
+    kind: Kind
+    size: float
+    sampled: Sampled = "no"
+    rate: float = 1.0
+    count: int = 1
+
+
+def leaves(event: DpEvent, relation: Relation) -> tuple[Leaf, ...]:
+    """The leaves of an event; all unsampled Gaussians are one leaf, exactly."""
+    counted: dict[Leaf, int] = {}
+    for leaf in _walk(event, relation, 1):
+        key = replace(leaf, count=1)
+        counted[key] = counted.get(key, 0) + leaf.count
+    found = [replace(leaf, count=count) for leaf, count in counted.items() if leaf.size > 0]
+    plain = [leaf for leaf in found if leaf.kind == "gaussian" and leaf.sampled == "no"]
+    if not plain:
+        return tuple(found)
+    mu = math.sqrt(math.fsum(leaf.count * leaf.size**2 for leaf in plain))
+    others = [leaf for leaf in found if leaf not in plain]
+    return (Leaf("gaussian", mu), *others)
+
+
+def _walk(event: DpEvent, relation: Relation, count: int) -> Iterable[Leaf]:
+    match event:
+        case dp_event.NoOpDpEvent():
+            return
+        case dp_event.NonPrivateDpEvent():
+            yield Leaf("none", math.inf, count=count)
+        case dp_event.SelfComposedDpEvent():
+            yield from _walk(event.event, relation, count * event.count)
+        case dp_event.ComposedDpEvent():
+            for part in event.events:
+                yield from _walk(part, relation, count)
+        case dp_event.PoissonSampledDpEvent():
+            base = _single(event.event, relation)
+            yield _sampled(base, "poisson", event.sampling_probability, count)
+        case dp_event.SampledWithoutReplacementDpEvent():
+            if relation != "replace-one":
+                raise TacitError("fixed-size sampling is accounted under replace-one only.")
+            base = _single(event.event, relation)
+            yield _sampled(base, "fixed", event.sample_size / event.source_dataset_size, count)
+        case dp_event.GaussianDpEvent():
+            yield _noisy("gaussian", event.noise_multiplier, count)
+        case dp_event.LaplaceDpEvent():
+            yield _noisy("laplace", event.noise_multiplier, count)
+        case PureDpEvent():
+            yield Leaf("pure", event.epsilon, count=count)
+        case _:
+            raise TacitError(f"there is no sound accounting here for {type(event).__name__}.")
+
+
+def _noisy(kind: Kind, multiplier: float, count: int) -> Leaf:
+    if multiplier <= 0:
+        return Leaf("none", math.inf, count=count)
+    return Leaf(kind, 1 / multiplier, count=count)
+
+
+def _single(event: DpEvent, relation: Relation) -> Leaf:
+    """What happens to one sample: a single mechanism, or Gaussians that are one Gaussian."""
+    inside = leaves(event, relation)
+    if len(inside) != 1 or inside[0].count != 1 or inside[0].sampled != "no":
+        raise TacitError(
+            "a sampled event must hold one Gaussian, Laplace or pure mechanism, or several"
+            " Gaussians on the same sample."
+        )
+    return inside[0]
+
+
+def _sampled(base: Leaf, how: Sampled, rate: float, count: int) -> Leaf:
+    if rate >= 1:
+        return replace(base, count=count)
+    if rate <= 0:
+        return Leaf("pure", 0.0, count=count)
+    return replace(base, sampled=how, rate=float(rate), count=count)

@@ -1,0 +1,170 @@
+"""What a ledger's lines say: the charges, which of them are done, and what they add up to.
+
+A line that no ledger writes is refused, with a reason. Thousands of charges share few events, so
+an event is read once for its text; a label is checked by one pattern and read when it is asked for.
+"""
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from dp_accounting import dp_event
+
+from tacit.accounting.event_json import decode_event, encode_event
+from tacit.accounting.events import compose, repeated
+from tacit.errors import LedgerError
+
+Scalar = str | int | float | bool | None
+Label = Mapping[str, Scalar]
+
+as_json: Final[Callable[[Any], str]] = json.JSONEncoder(
+    separators=(",", ":"), allow_nan=False
+).encode
+
+_TEXT: Final = rb'"(?:[ !#-\[\]-~]+|\\(?:["\\bfnrt]|u[0-9a-f]{4}))*"'
+_NUMBER: Final = rb"-?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:e[+-]?[0-9]{1,3})?"
+_VALUE: Final = rb"(?:%b|%b|true|false|null)" % (_TEXT, _NUMBER)
+_CHARGE: Final = re.compile(
+    rb'\{"kind":"charge","id":([0-9]+),"event":(\{.+?\}),"label":(\{(?:%b:%b,?)*(?<!,)\})\}'
+    % (_TEXT, _VALUE)
+)
+_DONE: Final = re.compile(rb'\{"kind":"done","id":([0-9]{1,18})\}')
+_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
+
+
+def charge_line(number: int, event: dp_event.DpEvent, label: Label) -> str:
+    """The body of the line that charges ``event``."""
+    text = as_json(encode_event(event))
+    return f'{{"kind":"charge","id":{number},"event":{text},"label":{as_json(label)}}}'
+
+
+def done_line(number: int) -> str:
+    """The body of the line that marks a charge as done."""
+    return f'{{"kind":"done","id":{number}}}'
+
+
+class SharedEvent:
+    """An event and how often it is charged."""
+
+    __slots__ = ("count", "event", "leaves")
+
+    def __init__(self, text: bytes) -> None:
+        self.event = decode_event(json.loads(text))
+        if as_json(encode_event(self.event)).encode() != text:
+            raise LedgerError("its event is not written as a ledger writes it")
+        self.leaves = [
+            (as_json(encode_event(leaf)), leaf, times) for leaf, times in _leaves(self.event, 1)
+        ]
+        self.count = 0
+
+
+class Book:
+    """The state of a ledger after the lines that it absorbed."""
+
+    def __init__(self) -> None:
+        self.done = bytearray()
+        self._events: dict[bytes, SharedEvent] = {}
+        self._charged: list[tuple[SharedEvent, bytes]] = []
+        self._indexes: dict[tuple[str, ...], _Index] = {}
+
+    def __len__(self) -> int:
+        return len(self._charged)
+
+    def absorb(self, body: bytes) -> None:
+        """Take one line into account."""
+        if found := _DONE.fullmatch(body):
+            number = int(found[1])
+            if number >= len(self.done) or self.done[number]:
+                raise LedgerError(f"charge {number} is not there to be done, or is done twice")
+            self.done[number] = 1
+        elif found := _CHARGE.fullmatch(body):
+            number, event_text, label = found.groups()
+            if number != b"%d" % len(self._charged):
+                raise LedgerError(
+                    f"charge {number.decode()} stands where {len(self._charged)} is due"
+                )
+            event = self._events.get(event_text)
+            if event is None:
+                event = self._events[event_text] = SharedEvent(event_text)
+            event.count += 1
+            self._charged.append((event, label))
+            self.done.append(0)
+        else:
+            raise LedgerError("it is not a line that a ledger writes")
+
+    def event(self, number: int) -> dp_event.DpEvent:
+        """The event of a charge."""
+        return self._charged[number][0].event
+
+    def label(self, number: int) -> dict[str, Scalar]:
+        """The label of a charge."""
+        label: dict[str, Scalar] = json.loads(self._charged[number][1])
+        return label
+
+    def find(self, wanted: Label) -> list[int]:
+        """The charges whose label holds all of these values."""
+        keys = tuple(sorted(wanted))
+        return self._indexes.setdefault(keys, _Index(keys)).find(wanted, self)
+
+    def spent(self) -> dp_event.DpEvent:
+        """All charges as one event, each mechanism once with its count, in order of appearance."""
+        counts: dict[str, tuple[dp_event.DpEvent, int]] = {}
+        for shared in self._events.values():
+            for text, leaf, times in shared.leaves:
+                _, before = counts.get(text, (leaf, 0))
+                counts[text] = (leaf, before + times * shared.count)
+        return compose(*(repeated(leaf, count) for leaf, count in counts.values()))
+
+
+class _Index:
+    """The charges by the values that they have under some keys, brought up to date when asked."""
+
+    def __init__(self, keys: tuple[str, ...]) -> None:
+        self._keys = keys
+        self._seen = 0
+        self._found: dict[tuple[tuple[type, Scalar], ...], list[int]] = {}
+
+    def find(self, wanted: Label, book: Book) -> list[int]:
+        for number in range(self._seen, len(book)):
+            label = book.label(number)
+            if all(key in label for key in self._keys):
+                self._found.setdefault(self._values(label), []).append(number)
+        self._seen = len(book)
+        return list(self._found.get(self._values(wanted), []))
+
+    def _values(self, label: Label) -> tuple[tuple[type, Scalar], ...]:
+        # 1, 1.0 and True are equal in Python but not in a ledger.
+        return tuple((type(label[key]), label[key]) for key in self._keys)
+
+
+def _leaves(event: dp_event.DpEvent, times: int) -> Iterator[tuple[dp_event.DpEvent, int]]:
+    """The mechanisms that are composed in ``event``, with how often each takes place."""
+    match event:
+        case dp_event.NoOpDpEvent():
+            return
+        case dp_event.SelfComposedDpEvent():
+            yield from _leaves(event.event, times * event.count)
+        case dp_event.ComposedDpEvent():
+            for part in event.events:
+                yield from _leaves(part, times)
+        case _:
+            yield event, times
+
+
+def checked_label(label: Any, what: str = "label") -> dict[str, Scalar]:
+    """A copy of a label, or one sentence that says what a label may hold."""
+    if not isinstance(label, Mapping):
+        raise LedgerError(f"the {what} must map names to values, not be a {type(label).__name__}.")
+    for key, value in label.items():
+        kind = type(value)
+        if type(key) is not str:
+            raise LedgerError(f"the {what} has the key {key!r}: keys are strings.")
+        if kind not in _SCALARS:
+            raise LedgerError(
+                f"the {what} {key!r} is a {kind.__name__}: give a string, int, float, bool or None."
+            )
+        if (kind is float and not math.isfinite(value)) or (kind is int and abs(value) > MAX_INT):
+            raise LedgerError(f"the {what} {key!r} is {value}: numbers must be finite.")
+    return dict(label)

@@ -1,0 +1,190 @@
+"""Dominating pairs: the masses of a privacy loss between edges, under P and under Q.
+
+A pair answers ``masses(edges)``: the P- and the Q-mass of the loss in (-inf, e0], (e0, e1], ...,
+(e_last, inf). Sampling, swapping and symmetrising are wrappers around a base pair.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri_exp
+
+from tacit.accounting.guarantee import Relation
+from tacit.accounting.leaves import Leaf
+
+Floats = NDArray[np.float64]
+
+
+class Pair(Protocol):
+    """A pair (P, Q) seen through its privacy loss."""
+
+    def masses(self, edges: Floats) -> tuple[Floats, Floats]:
+        """P- and Q-mass in the len(edges) + 1 cells that the edges make."""
+        ...
+
+    def span(self, tail: float) -> tuple[float, float]:
+        """Losses that P exceeds, on either side, with probability at most ``tail``."""
+        ...
+
+
+def dominating_pairs(leaf: Leaf, relation: Relation) -> tuple[Pair, Pair]:
+    """The pairs for the two directions of the relation; equal when it is symmetric."""
+    base: Pair
+    if leaf.kind == "gaussian":
+        base = GaussianPair(leaf.size)
+    elif leaf.kind == "laplace":
+        base = LaplacePair(leaf.size)
+    else:
+        base = PurePair(leaf.size)
+    if leaf.sampled == "no":
+        return base, base
+    sampled = SampledPair(base, leaf.rate)
+    if relation == "add-remove":
+        return sampled, SwappedPair(sampled)
+    symmetric = SymmetricPair(sampled)
+    return symmetric, symmetric
+
+
+@dataclass(frozen=True)
+class GaussianPair:
+    """P = N(mu, 1), Q = N(0, 1); the loss is mu x - mu^2/2."""
+
+    mu: float
+
+    def masses(self, edges: Floats) -> tuple[Floats, Floats]:
+        """Differences of the normal distribution function, from the nearer tail."""
+        points = edges / self.mu + self.mu / 2
+        return _normal_cells(points - self.mu), _normal_cells(points)
+
+    def span(self, tail: float) -> tuple[float, float]:
+        """mu^2/2 plus and minus mu times a normal quantile."""
+        reach = self.mu * -float(ndtri_exp(math.log(tail)))
+        return self.mu**2 / 2 - reach, self.mu**2 / 2 + reach
+
+
+@dataclass(frozen=True)
+class LaplacePair:
+    """Two Laplace laws a distance ``epsilon`` scales apart: atoms at +-epsilon, smooth between."""
+
+    epsilon: float
+
+    def masses(self, edges: Floats) -> tuple[Floats, Floats]:
+        """Between the atoms P has the density exp((l - epsilon)/2)/4 and Q exp(-(l + epsilon)/2)/4."""
+        inner = np.clip(edges, -self.epsilon, self.epsilon)
+        p_below = np.where(
+            edges < -self.epsilon,
+            0.0,
+            np.where(edges >= self.epsilon, 1.0, np.exp((inner - self.epsilon) / 2) / 2),
+        )
+        q_above = np.where(
+            edges < -self.epsilon,
+            1.0,
+            np.where(edges >= self.epsilon, 0.0, np.exp(-(inner + self.epsilon) / 2) / 2),
+        )
+        p = np.diff(p_below, prepend=0.0, append=1.0)
+        q = -np.diff(q_above, prepend=1.0, append=0.0)
+        return p, q
+
+    def span(self, tail: float) -> tuple[float, float]:
+        """The loss never leaves [-epsilon, epsilon]."""
+        del tail
+        return -self.epsilon, self.epsilon
+
+
+@dataclass(frozen=True)
+class PurePair:
+    """Randomised response: it dominates every mechanism that is epsilon-DP."""
+
+    epsilon: float
+
+    def masses(self, edges: Floats) -> tuple[Floats, Floats]:
+        """One atom at +epsilon and one at -epsilon."""
+        cells = np.searchsorted(edges, [self.epsilon, -self.epsilon], side="left")
+        likely, unlikely = 1 / (1 + math.exp(-self.epsilon)), 1 / (1 + math.exp(self.epsilon))
+        p, q = np.zeros(len(edges) + 1), np.zeros(len(edges) + 1)
+        np.add.at(p, cells, [likely, unlikely])
+        np.add.at(q, cells, [unlikely, likely])
+        return p, q
+
+    def span(self, tail: float) -> tuple[float, float]:
+        """The loss is epsilon or -epsilon."""
+        del tail
+        return -self.epsilon, self.epsilon
+
+
+@dataclass(frozen=True)
+class SampledPair:
+    """(rate P + (1 - rate) Q, Q): the loss l becomes log(1 - rate + rate exp(l))."""
+
+    base: Pair
+    rate: float
+
+    def masses(self, edges: Floats) -> tuple[Floats, Floats]:
+        """The base's masses between the losses that sampling maps onto the edges."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            small = np.log1p(np.expm1(np.minimum(edges, 30.0)) / self.rate)
+            large = edges - math.log(self.rate)  # exp(-30) is below rounding
+        inner = np.where(edges > 30.0, large, small)
+        inner = np.where(edges <= math.log1p(-self.rate), -np.inf, inner)
+        p, q = self.base.masses(inner)
+        return self.rate * p + (1 - self.rate) * q, q
+
+    def span(self, tail: float) -> tuple[float, float]:
+        """The images of the base's span."""
+        return tuple(  # type: ignore[return-value]
+            float(np.logaddexp(math.log1p(-self.rate), loss + math.log(self.rate)))
+            for loss in self.base.span(tail)
+        )
+
+
+@dataclass(frozen=True)
+class SwappedPair:
+    """(Q, P): the other direction of a relation that is not symmetric."""
+
+    base: Pair
+
+    def masses(self, edges: Floats) -> tuple[Floats, Floats]:
+        """The base's masses with the sign of the loss turned."""
+        p, q = self.base.masses(-edges[::-1])
+        return q[::-1], p[::-1]
+
+    def span(self, tail: float) -> tuple[float, float]:
+        """The base's span with the sign turned; Q's tails lie inside P's turned ones."""
+        low, high = self.base.span(tail)
+        return -high, -low
+
+
+@dataclass(frozen=True)
+class SymmetricPair:
+    """The base above loss 0, the base swapped below, and what is left at 0."""
+
+    base: Pair
+
+    def masses(self, edges: Floats) -> tuple[Floats, Floats]:
+        """Masses for edges that hold 0 (every grid does)."""
+        zero = int(np.searchsorted(edges, 0.0))
+        p_up, q_up = self.base.masses(edges[zero:])
+        p_down, q_down = SwappedPair(self.base).masses(edges[: zero + 1])
+        p = np.concatenate([p_down[: zero + 1], p_up[1:]])
+        q = np.concatenate([q_down[: zero + 1], q_up[1:]])
+        p[zero] += max(0.0, 1.0 - float(p.sum()))
+        q[zero] += max(0.0, 1.0 - float(q.sum()))
+        return p, q
+
+    def span(self, tail: float) -> tuple[float, float]:
+        """The base's upper end on both sides."""
+        high = max(self.base.span(tail)[1], 0.0)
+        return -high, high
+
+
+def _normal_cells(points: Floats) -> Floats:
+    """Standard normal masses of the cells between points, with full relative precision."""
+    below = np.concatenate([[0.0], ndtr(points), [1.0]])
+    above = np.concatenate([[1.0], ndtr(-points), [0.0]])
+    right = np.concatenate([[False], points > 0])
+    return np.where(right, above[:-1] - above[1:], below[1:] - below[:-1])

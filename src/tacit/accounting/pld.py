@@ -1,0 +1,245 @@
+"""Numerical composition of privacy loss distributions, for any mix of leaves (specification 0.4c).
+
+A dominating pair (P, Q) is described by the P- and Q-masses of its privacy loss log(dP/dQ) between
+grid edges. Pessimistic connect-the-dots then moves the mass of a cell to its two edges so that
+both masses are kept: the pair on the grid dominates the true one. Self-composition is one FFT.
+
+Three things make the result sharp and sound at every scale, from epsilon 1e-3 to 1e5:
+
+- cells are integrated, not differenced from a profile, so tiny masses keep their digits;
+- the distribution is tilted by exp(theta * loss) before the FFT and back afterwards, so the part
+  that decides delta is its bulk; what rounding can add is bounded and added to every cell;
+- the grid step follows from the answer's own size and the number of compositions.
+
+Sampling. Poisson under add-remove: both directions are composed and the worse is taken. Fixed size
+and Poisson under replace-one: by overlapping mixtures (Balle, Barthe, Gaboardi 2018) one step is
+dominated for losses above 0 by (rate P + (1 - rate) Q, Q), and below 0 by the same pair swapped,
+because the relation is symmetric; the rest of the mass is at 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import fft, special
+from scipy.optimize import minimize_scalar
+from scipy.signal import lfilter
+
+from tacit.accounting.guarantee import Relation
+from tacit.accounting.leaves import Leaf
+from tacit.accounting.pairs import Pair, dominating_pairs
+
+Floats = NDArray[np.float64]
+
+_PRECISION = 1e-5  # the relative error of epsilon that the grid step is chosen for
+_COARSE_CELLS = 2_000
+_MAX_CELLS = 1 << 22
+_TAIL = 1e-18  # mass of the tilted distribution outside the FFT's window
+
+
+def pld_epsilon(leaves: Sequence[Leaf], delta: float, relation: Relation) -> float:
+    """An upper bound on epsilon at ``delta`` for the composition of the leaves."""
+    if any(leaf.kind == "none" for leaf in leaves):
+        return math.inf
+    if not leaves:
+        return 0.0
+    if delta <= 0:
+        return pure_sum(leaves)
+    counts = [leaf.count for leaf in leaves]
+    worst = max(
+        _epsilon(pairs, counts, delta)
+        for pairs in zip(*(dominating_pairs(leaf, relation) for leaf in leaves), strict=True)
+    )
+    return min(worst, pure_sum(leaves))
+
+
+def pure_sum(leaves: Sequence[Leaf]) -> float:
+    """Epsilon at delta 0 by adding up; infinite when a Gaussian is among the leaves."""
+    return math.fsum(
+        math.inf if leaf.kind in ("gaussian", "none") else leaf.count * _pure_epsilon(leaf)
+        for leaf in leaves
+    )
+
+
+def _pure_epsilon(leaf: Leaf) -> float:
+    """A pure epsilon after sampling: log(1 + rate (exp(epsilon) - 1)), for both relations."""
+    return float(np.logaddexp(math.log1p(-leaf.rate), leaf.size + math.log(leaf.rate))) if (
+        leaf.rate < 1
+    ) else leaf.size
+
+
+@dataclass(frozen=True)
+class GridLaw:
+    """Mass ``probs[i]`` at the loss ``(first + i) * step``, and ``infinite`` at infinity."""
+
+    step: float
+    first: int
+    probs: Floats
+    infinite: float
+
+    @property
+    def losses(self) -> Floats:
+        """The losses that carry mass."""
+        return self.step * (self.first + np.arange(len(self.probs)))
+
+    def cumulant(self, theta: float) -> float:
+        """log E exp(theta * loss) over the finite part."""
+        return float(special.logsumexp(theta * self.losses, b=self.probs))
+
+    def tilted(self, theta: float) -> Floats:
+        """The finite part, reweighted by exp(theta * loss) and normalised."""
+        return np.asarray(self.probs * np.exp(theta * self.losses - self.cumulant(theta)))
+
+
+def on_grid(pair: Pair, step: float, tail: float) -> GridLaw:
+    """Connect the dots: the pair's loss on multiples of ``step``, pessimistically."""
+    low, high = pair.span(tail)
+    first, last = min(math.floor(low / step), -1), max(math.ceil(high / step), 1)
+    edges = step * np.arange(first, last + 1)
+    p_mass, q_mass = pair.masses(edges)
+    inside_p, inside_q = p_mass[1:-1], q_mass[1:-1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        up = (inside_p - inside_q * np.exp(edges[:-1])) / -math.expm1(-step)
+    up = np.clip(np.nan_to_num(up, nan=np.inf), 0.0, inside_p)
+    probs = np.zeros(len(edges))
+    probs[1:] += up
+    probs[:-1] += inside_p - up
+    probs[0] += p_mass[0]
+    return GridLaw(step, first, probs, float(p_mass[-1]))
+
+
+def _epsilon(pairs: Sequence[Pair], counts: Sequence[int], delta: float) -> float:
+    total = sum(counts)
+    tail = 1e-6 * delta / total
+    widths = [max(high - low, 1e-12) for low, high in (pair.span(tail) for pair in pairs)]
+    coarse = [on_grid(p, w / _COARSE_CELLS, tail) for p, w in zip(pairs, widths, strict=True)]
+    theta, rough = _chernoff(coarse, counts, delta)
+    step = math.sqrt(8 * _PRECISION * max(rough, 1e-9) / (total * (1 + theta)))
+    while True:
+        step = max(step, max(widths) / _MAX_CELLS)
+        laws = [on_grid(pair, step, tail) for pair in pairs]
+        theta, rough = _chernoff(laws, counts, delta)
+        window = _window(laws, counts, theta)
+        cells = window[1] - window[0] + 1
+        if cells <= _MAX_CELLS:
+            return max(0.0, min(rough, _invert(laws, counts, theta, window, delta)))
+        step *= 1.05 * cells / _MAX_CELLS
+
+
+def _chernoff(laws: Sequence[GridLaw], counts: Sequence[int], delta: float) -> tuple[float, float]:
+    """The order theta with the best Chernoff bound on epsilon, and that bound.
+
+    delta(eps) <= infinite + exp(K(theta) - theta * eps); the infinite part is kept out here by
+    taking half of what is left of delta, so the bound stays valid.
+    """
+    infinite = _infinite(laws, counts)
+    room = -math.log(max(delta - infinite, delta / 2))
+
+    def bound(log_theta: float) -> float:
+        theta = math.exp(log_theta)
+        total = math.fsum(c * law.cumulant(theta) for c, law in zip(counts, laws, strict=True))
+        return (total + room) / theta
+
+    best = minimize_scalar(bound, bounds=(-9.0, 12.0), method="bounded", options={"xatol": 1e-2})
+    return math.exp(best.x), float(best.fun)
+
+
+def _infinite(laws: Sequence[GridLaw], counts: Sequence[int]) -> float:
+    return -math.expm1(
+        math.fsum(c * math.log1p(-law.infinite) for c, law in zip(counts, laws, strict=True))
+    )
+
+
+def _window(laws: Sequence[GridLaw], counts: Sequence[int], theta: float) -> tuple[int, int]:
+    """Grid indices that hold all of the tilted composition but ``_TAIL`` on either side."""
+    spread = 0.0
+    for count, law in zip(counts, laws, strict=True):
+        weights = law.tilted(theta)
+        mean = float(weights @ law.losses)
+        spread += count * float(weights @ (law.losses - mean) ** 2)
+    scale = 1 / max(math.sqrt(spread), laws[0].step)
+    base = [law.cumulant(theta) for law in laws]
+    low = sum(count * law.first for count, law in zip(counts, laws, strict=True))
+    high = sum(c * (law.first + len(law.probs) - 1) for c, law in zip(counts, laws, strict=True))
+    for order in (1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 14.0):
+        for sign in (-1, 1):
+            shift = sign * order * scale
+            growth = math.fsum(
+                c * (law.cumulant(theta + shift) - b)
+                for c, law, b in zip(counts, laws, base, strict=True)
+            )
+            edge = (growth - math.log(_TAIL)) / shift / laws[0].step
+            if sign > 0:
+                high = min(high, math.ceil(edge))
+            else:
+                low = max(low, math.floor(edge))
+    return low, high
+
+
+def _invert(
+    laws: Sequence[GridLaw],
+    counts: Sequence[int],
+    theta: float,
+    window: tuple[int, int],
+    delta: float,
+) -> float:
+    """The epsilon at which the composed law on the grid has hockey-stick divergence delta."""
+    low, high = window
+    step = laws[0].step
+    tilted, slack = _compose_tilted(laws, counts, theta, window)
+    losses = step * np.arange(low, high + 1)
+    log_weight = math.fsum(c * law.cumulant(theta) for c, law in zip(counts, laws, strict=True))
+    with np.errstate(over="ignore"):
+        probs = (tilted + slack) * np.exp(log_weight - theta * losses)
+    beyond = math.exp(min(0.0, log_weight - theta * losses[-1] + math.log(_TAIL)))
+    infinite = _infinite(laws, counts) + beyond
+
+    above = np.cumsum(probs[::-1])[::-1]  # mass at or above each loss
+    # D(j) = sum_{k>j} p_k (1 - exp(l_j - l_k)) = (1 - e^-h) above(j+1) + e^-h D(j+1)
+    drive = np.append(above[1:], 0.0)[::-1] * -math.expm1(-step)
+    divergence = np.asarray(lfilter([1.0], [1.0, -math.exp(-step)], drive))[::-1]
+    within = np.flatnonzero(divergence + infinite <= delta)
+    if not len(within):
+        return math.inf
+    j = int(within[0])
+    rest = above[j] - divergence[j]
+    if j == 0 or rest <= 0:
+        return float(losses[j])
+    inside = losses[j] + math.log(max(above[j] + infinite - delta, 1e-300) / rest)
+    return float(np.clip(inside, losses[j - 1], losses[j]))
+
+
+def _compose_tilted(
+    laws: Sequence[GridLaw], counts: Sequence[int], theta: float, window: tuple[int, int]
+) -> tuple[Floats, float]:
+    """The tilted composition over the window, and a bound on the rounding error of each cell.
+
+    A cell's error is at most the mean over frequencies of the error of the product there: every
+    factor carries a few log2(n) roundings, its power multiplies them by the count.
+    """
+    low, high = window
+    size = fft.next_fast_len(high - low + 1, real=True)
+    product = np.ones(size // 2 + 1, dtype=np.complex128)
+    amplification = np.ones(size // 2 + 1)
+    shift = 0
+    for count, law in zip(counts, laws, strict=True):
+        weights = law.tilted(theta)
+        centre = law.first + round(float(weights @ np.arange(len(weights))))
+        folded = np.bincount(
+            (law.first - centre + np.arange(len(weights))) % size, weights, minlength=size
+        )
+        spectrum = fft.rfft(folded)
+        product *= spectrum**count
+        amplification += count / np.maximum(np.abs(spectrum), 1e-300)
+        shift += count * centre
+    unit = 8 * np.finfo(float).eps * math.log2(size + 2)
+    sizes = np.abs(product)
+    with np.errstate(over="ignore", invalid="ignore"):
+        errors = np.minimum(np.nan_to_num(sizes * amplification, nan=0.0), 1.0)
+    slack = unit * float(np.mean(errors))
+    cells = np.roll(fft.irfft(product, size), shift - low)[: high - low + 1]
+    return np.maximum(cells, 0.0), slack
