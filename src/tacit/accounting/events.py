@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, get_args
 
 import attr
 from dp_accounting import dp_event
@@ -86,6 +86,8 @@ SamplingScheme = Everyone | Poisson | FixedSize | ShuffledEpochs
 def sensitivity(radius: float, relation: Relation, shape: Shape = "ball") -> float:
     """How far one unit moves a sum of contributions bounded by ``radius``."""
     check_relation(relation)
+    if shape not in get_args(Shape):
+        raise TacitError(f"a contribution's shape is 'ball' or 'interval', not {shape!r}.")
     if not 0 <= radius < math.inf:
         raise TacitError(f"a bound's radius is {radius}; give a finite number from 0.")
     return 2 * radius if relation == "replace-one" and shape == "ball" else radius
@@ -136,8 +138,8 @@ def compose(*events: DpEvent) -> DpEvent:
 
 def repeated(event: DpEvent, count: int) -> DpEvent:
     """The event ``count`` times; nothing for a count of 0."""
-    if count < 0:
-        raise TacitError(f"a count is {count}; it cannot be negative.")
+    if not (count >= 0 and count % 1 == 0):
+        raise TacitError(f"a count is {count}; give a whole number from 0.")
     if count == 0:
         return dp_event.NoOpDpEvent()
     return event if count == 1 else dp_event.SelfComposedDpEvent(event, int(count))

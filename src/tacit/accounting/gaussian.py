@@ -13,12 +13,15 @@ from __future__ import annotations
 import math
 
 from scipy.optimize import brentq
-from scipy.special import log_ndtr
+from scipy.special import erfcx, log_ndtr
 
 from tacit.accounting.guarantee import Relation, check_delta, check_epsilon
 from tacit.errors import TacitError
 
 _SAFE = 1e-12  # relative step to the safe side after root finding
+_ROUNDING = 2e-9  # what rounding can hide of log delta
+_LARGE_MU = 1e8  # above, the zCDP bound is as good as rounding allows
+_SMALL_MU = 1e-4  # below, the two terms of the profile agree in too many digits to subtract them
 
 
 def gdp_log_delta(epsilon: float, mu: float) -> float:
@@ -27,6 +30,8 @@ def gdp_log_delta(epsilon: float, mu: float) -> float:
         return -math.inf
     if math.isinf(mu):
         return 0.0
+    if mu < _SMALL_MU and epsilon >= 0:
+        return _log_delta_of_small_mu(epsilon, mu)
     first = float(log_ndtr(mu / 2 - epsilon / mu))
     second = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
     gap = second - first
@@ -35,9 +40,27 @@ def gdp_log_delta(epsilon: float, mu: float) -> float:
     return first + math.log(-math.expm1(gap))
 
 
+def _log_delta_of_small_mu(epsilon: float, mu: float) -> float:
+    """The profile as phi(m - mu/2) (R(m - mu/2) - R(m + mu/2)), with m = eps/mu and Mills' ratio R.
+
+    R' = m R - 1 is taken at the middle; that is too small by at most mu^2/12, which is added.
+    """
+    m = epsilon / mu
+    if m < 1e3:
+        slope = 1 - m * math.sqrt(math.pi / 2) * float(erfcx(m / math.sqrt(2)))
+    else:
+        slope = (1 - 3 / m / m) / m / m
+    if slope == 0:
+        return -math.inf
+    density = -((m - mu / 2) ** 2) / 2 - math.log(2 * math.pi) / 2
+    return density + math.log(mu) + math.log(slope) + mu * mu / 12
+
+
 def gdp_delta(epsilon: float, mu: float) -> float:
     """The smallest delta at which noise of parameter ``mu`` gives this epsilon."""
     _check_mu(mu)
+    if math.isnan(epsilon):
+        raise TacitError("epsilon is NaN; give a number.")
     return math.exp(gdp_log_delta(epsilon, mu))
 
 
@@ -48,12 +71,16 @@ def gdp_eps(mu: float, delta: float) -> float:
         return 0.0 if mu == 0 else math.inf
     if mu == 0 or math.isinf(mu):
         return mu
-    target = math.log(delta)
+    target = math.log(delta) - _ROUNDING
     if gdp_log_delta(0.0, mu) <= target:
         return 0.0
     high = mu * mu / 2 + mu * math.sqrt(-2 * target)  # the zCDP bound is never below
-    root = float(brentq(lambda e: gdp_log_delta(e, mu) - target, 0.0, high, xtol=1e-14, rtol=1e-14))
-    return root * (1 + _SAFE)
+    if mu > _LARGE_MU:
+        return high
+    share = float(
+        brentq(lambda t: gdp_log_delta(t * high, mu) - target, 0.0, 1.0, xtol=1e-14, rtol=1e-14)
+    )
+    return min((share * (1 + _SAFE) + 2e-14) * high, high)
 
 
 def gdp_mu(epsilon: float, delta: float) -> float:
@@ -61,15 +88,36 @@ def gdp_mu(epsilon: float, delta: float) -> float:
     check_epsilon(epsilon)
     if check_delta(delta) == 0:
         raise TacitError("Gaussian noise cannot give delta = 0: give a positive delta (1e-5).")
-    target = math.log(delta)
-    low = math.sqrt(2 * zcdp_rho(epsilon, delta))
+    target = math.log(delta) - _ROUNDING
+    low = max(math.sqrt(2 * zcdp_rho(epsilon, delta)), delta)  # delta(0) is below mu / 2
+    if low > _LARGE_MU:
+        return low
     high = 2 * low
     while gdp_log_delta(epsilon, high) < target:
         low, high = high, 2 * high
-    root = float(
-        brentq(lambda m: gdp_log_delta(epsilon, m) - target, low, high, xtol=1e-15, rtol=1e-14)
+    factor = float(
+        brentq(
+            lambda t: gdp_log_delta(epsilon, low * math.exp(t)) - target,
+            0.0,
+            math.log(high / low),
+            xtol=1e-14,
+            rtol=1e-14,
+        )
     )
-    return root * (1 - _SAFE)
+    return low * math.exp(factor) * (1 - _SAFE)
+
+
+def classical_sigma(epsilon: float, delta: float) -> float:
+    """The textbook noise for a sensitivity of 1; its proof ends at epsilon 1."""
+    check_epsilon(epsilon)
+    if check_delta(delta) == 0:
+        raise TacitError("Gaussian noise cannot give delta = 0: give a positive delta (1e-5).")
+    if epsilon > 1:
+        raise TacitError(
+            f"the classical formula is proved for epsilon up to 1, not {epsilon:g}: use the exact"
+            " profile (gdp_mu)."
+        )
+    return math.sqrt(2 * math.log(1.25 / delta)) / epsilon
 
 
 def zcdp_rho(epsilon: float, delta: float) -> float:
@@ -87,8 +135,8 @@ def joint_mu_squared(vector: float, scalar: float, relation: Relation = "replace
     (1+b)^2 (vector + scalar (1-b)^2) is 4 vector, the cost of the mean alone, unless scalar is
     above 2.77 vector.
     """
-    if vector < 0 or scalar < 0:
-        raise TacitError("the squared ratios of a joint release cannot be negative.")
+    if not (0 <= vector < math.inf and 0 <= scalar < math.inf):
+        raise TacitError("the squared ratios of a joint release are finite numbers from 0.")
     if relation == "add-remove":
         return vector + scalar
     candidates = [0.0, 1.0]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from decimal import ROUND_CEILING, Decimal
 from typing import Literal, get_args
 
 from tacit.errors import TacitError
@@ -107,16 +108,16 @@ class Guarantee:
             raise TacitError(f"there is no accountant {self.accountant!r}.")
 
     def sentence(self) -> str:
-        """The guarantee in words; the printed epsilon is rounded up so that it holds as printed."""
+        """The guarantee in words; its numbers are rounded up so that it holds as printed."""
         if math.isinf(self.epsilon):
             return (
                 f"Over the whole run, no privacy is guaranteed to {_UNITS[self.unit]} against"
                 f" {self.observer}: something is released without noise."
             )
         return (
-            f"Over the whole run, {_UNITS[self.unit]} is protected against {self.observer} with"
-            f" epsilon = {rounded_up(self.epsilon)} at delta = {self.delta:g}, where neighbours"
-            f" differ by {_RELATIONS[self.relation][self.unit]}"
+            f"Over the whole run, {_UNITS[self.unit]} is protected with epsilon ="
+            f" {rounded_up(self.epsilon)} at delta = {self.delta:g} against {self.observer};"
+            f" neighbours differ by {_RELATIONS[self.relation][self.unit]}"
             f" (an upper bound by {ACCOUNTANTS[self.accountant]})."
         )
 
@@ -127,8 +128,9 @@ class Guarantee:
 
 def rounded_up(value: float, digits: int = 5) -> str:
     """A number with so many significant digits, never below the value."""
-    if value == 0 or math.isinf(value):
+    if value == 0 or not math.isfinite(value):
         return f"{value:g}"
-    step = 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1)
-    shown = math.ceil(value / step - 1e-9) * step
-    return f"{shown:.{digits}g}"
+    exact = Decimal(repr(float(value)))
+    step = Decimal(1).scaleb(exact.adjusted() - digits + 1)
+    shown = (exact / step).to_integral_value(ROUND_CEILING) * step
+    return f"{float(shown):.{digits}g}"

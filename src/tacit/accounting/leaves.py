@@ -20,6 +20,9 @@ from tacit.errors import TacitError
 Kind = Literal["gaussian", "laplace", "pure", "none"]
 Sampled = Literal["no", "poisson", "fixed"]
 
+# A mechanism this revealing hides nothing that matters, and its square must not overflow.
+_REVEALING = 1e100
+
 
 @dataclass(frozen=True)
 class Leaf:
@@ -42,12 +45,16 @@ def leaves(event: DpEvent, relation: Relation) -> tuple[Leaf, ...]:
     for leaf in _walk(event, relation, 1):
         key = replace(leaf, count=1)
         counted[key] = counted.get(key, 0) + leaf.count
-    found = [replace(leaf, count=count) for leaf, count in counted.items() if leaf.size > 0]
+    found = [
+        replace(leaf, count=count)
+        for leaf, count in counted.items()
+        if leaf.size > 0 and count > 0
+    ]
     plain = [leaf for leaf in found if leaf.kind == "gaussian" and leaf.sampled == "no"]
     if not plain:
         return tuple(found)
-    mu = math.sqrt(math.fsum(leaf.count * leaf.size**2 for leaf in plain))
-    others = [leaf for leaf in found if leaf not in plain]
+    mu = math.hypot(*(math.sqrt(leaf.count) * leaf.size for leaf in plain))
+    others = [leaf for leaf in found if leaf.kind != "gaussian" or leaf.sampled != "no"]
     return (Leaf("gaussian", mu), *others)
 
 
@@ -58,7 +65,7 @@ def _walk(event: DpEvent, relation: Relation, count: int) -> Iterable[Leaf]:
         case dp_event.NonPrivateDpEvent():
             yield Leaf("none", math.inf, count=count)
         case dp_event.SelfComposedDpEvent():
-            yield from _walk(event.event, relation, count * event.count)
+            yield from _walk(event.event, relation, count * _checked_count(event.count))
         case dp_event.ComposedDpEvent():
             for part in event.events:
                 yield from _walk(part, relation, count)
@@ -69,26 +76,47 @@ def _walk(event: DpEvent, relation: Relation, count: int) -> Iterable[Leaf]:
             if relation != "replace-one":
                 raise TacitError("fixed-size sampling is accounted under replace-one only.")
             base = _single(event.event, relation)
-            yield _sampled(base, "fixed", event.sample_size / event.source_dataset_size, count)
+            rate = event.sample_size / max(event.source_dataset_size, 1)
+            yield _sampled(base, "fixed", rate, count)
         case dp_event.GaussianDpEvent():
-            yield _noisy("gaussian", event.noise_multiplier, count)
+            yield _sized("gaussian", _inverse(event.noise_multiplier), count)
         case dp_event.LaplaceDpEvent():
-            yield _noisy("laplace", event.noise_multiplier, count)
+            yield _sized("laplace", _inverse(event.noise_multiplier), count)
         case PureDpEvent():
-            yield Leaf("pure", event.epsilon, count=count)
+            yield _sized("pure", _number(event.epsilon, "an epsilon"), count)
         case _:
             raise TacitError(f"there is no sound accounting here for {type(event).__name__}.")
 
 
-def _noisy(kind: Kind, multiplier: float, count: int) -> Leaf:
-    if multiplier <= 0:
+def _sized(kind: Kind, size: float, count: int) -> Leaf:
+    if size >= _REVEALING:
         return Leaf("none", math.inf, count=count)
-    return Leaf(kind, 1 / multiplier, count=count)
+    return Leaf(kind, size, count=count)
+
+
+def _inverse(multiplier: float) -> float:
+    """Sensitivity over noise; infinite without noise."""
+    checked = _number(multiplier, "a noise multiplier")
+    return 1 / checked if checked > 0 else math.inf
+
+
+def _number(value: float, what: str) -> float:
+    if not value >= 0:
+        raise TacitError(f"{what} is {value} in an event; it cannot be negative or NaN.")
+    return float(value)
+
+
+def _checked_count(count: int) -> int:
+    if not (count >= 0 and count % 1 == 0):
+        raise TacitError(f"a count is {count} in an event; give a whole number from 0.")
+    return int(count)
 
 
 def _single(event: DpEvent, relation: Relation) -> Leaf:
     """What happens to one sample: a single mechanism, or Gaussians that are one Gaussian."""
     inside = leaves(event, relation)
+    if not inside:
+        return Leaf("pure", 0.0)
     if len(inside) != 1 or inside[0].count != 1 or inside[0].sampled != "no":
         raise TacitError(
             "a sampled event must hold one Gaussian, Laplace or pure mechanism, or several"
@@ -98,8 +126,9 @@ def _single(event: DpEvent, relation: Relation) -> Leaf:
 
 
 def _sampled(base: Leaf, how: Sampled, rate: float, count: int) -> Leaf:
+    _number(rate, "a sampling rate")
     if rate >= 1:
         return replace(base, count=count)
-    if rate <= 0:
+    if rate == 0:
         return Leaf("pure", 0.0, count=count)
     return replace(base, sampled=how, rate=float(rate), count=count)

@@ -23,15 +23,24 @@ as_json: Final[Callable[[Any], str]] = json.JSONEncoder(
     separators=(",", ":"), allow_nan=False
 ).encode
 
-_TEXT: Final = rb'"(?:[ !#-\[\]-~]+|\\(?:["\\bfnrt]|u[0-9a-f]{4}))*"'
-_NUMBER: Final = rb"-?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:e[+-]?[0-9]{1,3})?"
-_VALUE: Final = rb"(?:%b|%b|true|false|null)" % (_TEXT, _NUMBER)
+_PLAIN: Final = rb"[ !#-\[\]-~]*+"
+_TEXT: Final = rb'"%b(?:\\(?:["\\bfnrt]|u[0-9a-f]{4})%b)*+"' % (_PLAIN, _PLAIN)
+_NUMBER: Final = rb"-?(?:0|[1-9][0-9]{0,20})(?:\.[0-9]{1,25})?(?:e[+-][0-9]{2,3})?"
+_ITEM: Final = rb"%b:(?:%b|%b|true|false|null)" % (_TEXT, _TEXT, _NUMBER)
 _CHARGE: Final = re.compile(
-    rb'\{"kind":"charge","id":([0-9]+),"event":(\{.+?\}),"label":(\{(?:%b:%b,?)*(?<!,)\})\}'
-    % (_TEXT, _VALUE)
+    rb'\{"kind":"charge","id":([0-9]+),"event":(\{.+?\}),"label":(\{(?:%b(?:,%b)*+)?+\})\}'
+    % (_ITEM, _ITEM)
 )
 _DONE: Final = re.compile(rb'\{"kind":"done","id":([0-9]{1,18})\}')
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
+
+
+def from_json(text: bytes) -> object:
+    """What ``text`` says, or a LedgerError if it is no JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise LedgerError("it is not JSON that can be read.") from error
 
 
 def charge_line(number: int, event: dp_event.DpEvent, label: Label) -> str:
@@ -48,16 +57,20 @@ def done_line(number: int) -> str:
 class SharedEvent:
     """An event and how often it is charged."""
 
-    __slots__ = ("count", "event", "leaves")
+    __slots__ = ("count", "event", "text")
 
     def __init__(self, text: bytes) -> None:
-        self.event = decode_event(json.loads(text))
-        if as_json(encode_event(self.event)).encode() != text:
-            raise LedgerError("its event is not written as a ledger writes it")
-        self.leaves = [
-            (as_json(encode_event(leaf)), leaf, times) for leaf, times in _leaves(self.event, 1)
-        ]
+        self.event = decode_event(from_json(text))
+        self.text = as_json(encode_event(self.event))
+        if self.text.encode() != text:
+            raise LedgerError("its event is not written as a ledger writes it.")
         self.count = 0
+
+    def leaves(self) -> Iterator[tuple[str, dp_event.DpEvent, int]]:
+        """The mechanisms of one charge: text, event and how often."""
+        for leaf, times in _leaves(self.event, 1):
+            whole = leaf is self.event
+            yield self.text if whole else as_json(encode_event(leaf)), leaf, times
 
 
 class Book:
@@ -74,25 +87,25 @@ class Book:
 
     def absorb(self, body: bytes) -> None:
         """Take one line into account."""
-        if found := _DONE.fullmatch(body):
-            number = int(found[1])
-            if number >= len(self.done) or self.done[number]:
-                raise LedgerError(f"charge {number} is not there to be done, or is done twice")
-            self.done[number] = 1
-        elif found := _CHARGE.fullmatch(body):
-            number, event_text, label = found.groups()
+        if charge := _CHARGE.fullmatch(body):
+            number, text, label = charge.groups()
             if number != b"%d" % len(self._charged):
                 raise LedgerError(
-                    f"charge {number.decode()} stands where {len(self._charged)} is due"
+                    f"charge {number.decode()} stands where {len(self._charged)} is due."
                 )
-            event = self._events.get(event_text)
+            event = self._events.get(text)
             if event is None:
-                event = self._events[event_text] = SharedEvent(event_text)
+                event = self._events[text] = SharedEvent(text)
             event.count += 1
-            self._charged.append((event, label))
             self.done.append(0)
+            self._charged.append((event, label))
+        elif done := _DONE.fullmatch(body):
+            which = int(done[1])
+            if which >= len(self.done) or self.done[which]:
+                raise LedgerError(f"charge {which} is not there to be done, or is done twice.")
+            self.done[which] = 1
         else:
-            raise LedgerError("it is not a line that a ledger writes")
+            raise LedgerError("it is not a line that a ledger writes.")
 
     def event(self, number: int) -> dp_event.DpEvent:
         """The event of a charge."""
@@ -112,7 +125,7 @@ class Book:
         """All charges as one event, each mechanism once with its count, in order of appearance."""
         counts: dict[str, tuple[dp_event.DpEvent, int]] = {}
         for shared in self._events.values():
-            for text, leaf, times in shared.leaves:
+            for text, leaf, times in shared.leaves():
                 _, before = counts.get(text, (leaf, 0))
                 counts[text] = (leaf, before + times * shared.count)
         return compose(*(repeated(leaf, count) for leaf, count in counts.values()))
@@ -165,6 +178,6 @@ def checked_label(label: Any, what: str = "label") -> dict[str, Scalar]:
             raise LedgerError(
                 f"the {what} {key!r} is a {kind.__name__}: give a string, int, float, bool or None."
             )
-        if (kind is float and not math.isfinite(value)) or (kind is int and abs(value) > MAX_INT):
-            raise LedgerError(f"the {what} {key!r} is {value}: numbers must be finite.")
+        if (kind is float and not math.isfinite(value)) or (kind is int and abs(value) >= 2**64):
+            raise LedgerError(f"the {what} {key!r} must be finite, and below 2**64 if whole.")
     return dict(label)

@@ -23,34 +23,35 @@ from typing import Final
 
 from tacit.errors import LedgerError
 
-GENESIS: Final = "0" * 64
+GENESIS: Final = b"0" * 64
 _LINE_END: Final = re.compile(rb'"hash":"[0-9a-f]{64}"\}')
 
 
-def seal(body: str, previous: str) -> tuple[bytes, str]:
+def seal(body: bytes, previous: bytes) -> tuple[bytes, bytes]:
     """The line of ``body``, a JSON object as text, and its hash."""
-    digest = sha256(f"{previous}{body}".encode()).hexdigest()
-    return f'{body[:-1]},"hash":"{digest}"}}\n'.encode(), digest
+    digest = _digest(body, previous)
+    return b'%b,"hash":"%b"}\n' % (body[:-1], digest), digest
 
 
-def unsealed(data: bytes, path: Path) -> Iterator[tuple[int, bytes, str]]:
+def unsealed(data: bytes, path: Path) -> Iterator[tuple[int, bytes, bytes]]:
     """The number, body and hash of each finished line of a ledger's ``data``."""
     previous = GENESIS
     *lines, torn = data.split(b"\n")
     for number, line in enumerate(lines, 1):
-        if line[-75:-66] != b',"hash":"' or line[-2:] != b'"}':
-            raise damaged(path, number, "it is not a line that a ledger writes")
         body = line[:-75] + b"}"
-        digest = sha256(previous.encode() + body).hexdigest()
-        if digest.encode() != line[-66:-2]:
+        digest = _digest(body, previous)
+        if line[-75:] != b',"hash":"%b"}' % digest:
             raise damaged(path, number, "its hash does not follow from what is written there")
         yield number, body, digest
         previous = digest
     for end in _LINE_END.finditer(torn):
-        body = torn[: end.start() - 1] + b"}"
-        whole = sha256(previous.encode() + body).hexdigest().encode() == end[0][8:-2]
+        whole = _digest(torn[: end.start() - 1] + b"}", previous) == end[0][8:-2]
         if whole and end.end() < len(torn):  # a torn write is never longer than its line
             raise damaged(path, len(lines) + 1, "its end of line is overwritten")
+
+
+def _digest(body: bytes, previous: bytes) -> bytes:
+    return sha256(previous + body).hexdigest().encode()
 
 
 def damaged(path: Path, number: int, reason: str) -> LedgerError:
@@ -74,18 +75,12 @@ def create_file(path: Path, line: bytes) -> None:
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
-            with os.fdopen(handle, "wb") as file:
+            with os.fdopen(handle, "wb", buffering=0) as file:
                 file.write(line)
-                file.flush()
-                _sync(file.fileno())
+                _sync(handle)
             os.link(name, path)
         finally:
             Path(name).unlink()
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
     except FileExistsError as error:
         raise LedgerError(
             f"there is already a file at {path}: open that ledger, or give another path."
@@ -122,22 +117,39 @@ class LedgerFile:
 
     def read(self) -> bytes:
         """All that is in the file, torn end included."""
-        data = self._file.readall()
+        try:
+            data = self._file.readall()
+        except OSError as error:
+            raise _unusable(self.path, "read", error) from error
         self._size = data.rfind(b"\n") + 1
         return data
 
-    def cut(self) -> int | None:
-        """Take a torn write off the end; how many bytes it had, or None if there was none."""
-        torn = os.fstat(self._file.fileno()).st_size - self._size
-        if torn == 0:
-            return None
+    def settle(self) -> int | None:
+        """Make sure of what was read; the number of torn bytes cut off the end, None if none.
+
+        A writer that was killed may have left lines that the disk does not have yet. From here on
+        they count, so they must not vanish either.
+        """
         with self.writing():
-            self._file.truncate(self._size)
+            torn = os.fstat(self._file.fileno()).st_size - self._size
+            if torn:
+                self._file.truncate(self._size)
             _sync(self._file.fileno())
-        return torn
+            folder = os.open(self.path.resolve().parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+        return torn or None
 
     def append(self, data: bytes) -> None:
         """Write ``data`` at the end and wait until the disk has it; inside ``writing()``."""
+        found = os.fstat(self._file.fileno())
+        if found.st_size != self._size or found.st_nlink == 0:
+            raise LedgerError(
+                f"the ledger {self.path} was changed or removed by someone else while it was open:"
+                " nothing was written; look into it before you open it again."
+            )
         rest = memoryview(data)
         while rest:
             rest = rest[self._file.write(rest) :]
@@ -162,15 +174,6 @@ class LedgerFile:
         except BaseException:
             self.close()
             raise
-
-    def check_unchanged(self) -> None:
-        """Refuse to go on if somebody else wrote to the file, shortened it or removed it."""
-        found = os.fstat(self._file.fileno())
-        if found.st_size != self._size or found.st_nlink == 0:
-            raise LedgerError(
-                f"the ledger {self.path} was changed or removed by someone else while it was open:"
-                " nothing was charged; look into it before you open it again."
-            )
 
     def close(self) -> None:
         """Let go of the file and of the lock."""

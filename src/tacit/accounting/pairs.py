@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri_exp
+from scipy.special import expit, ndtr, ndtri_exp
 
 from tacit.accounting.guarantee import Relation
 from tacit.accounting.leaves import Leaf
@@ -105,7 +105,7 @@ class PurePair:
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
         """One atom at +epsilon and one at -epsilon."""
         cells = np.searchsorted(edges, [self.epsilon, -self.epsilon], side="left")
-        likely, unlikely = 1 / (1 + math.exp(-self.epsilon)), 1 / (1 + math.exp(self.epsilon))
+        likely, unlikely = expit(self.epsilon), expit(-self.epsilon)
         p, q = np.zeros(len(edges) + 1), np.zeros(len(edges) + 1)
         np.add.at(p, cells, [likely, unlikely])
         np.add.at(q, cells, [unlikely, likely])
@@ -119,7 +119,10 @@ class PurePair:
 
 @dataclass(frozen=True)
 class SampledPair:
-    """(rate P + (1 - rate) Q, Q): the loss l becomes log(1 - rate + rate exp(l))."""
+    """(rate P + (1 - rate) Q, Q): the loss l becomes log(1 - rate + rate exp(l)).
+
+    The base is one of the symmetric pairs above: its loss under Q is its loss under P turned.
+    """
 
     base: Pair
     rate: float
@@ -135,11 +138,10 @@ class SampledPair:
         return self.rate * p + (1 - self.rate) * q, q
 
     def span(self, tail: float) -> tuple[float, float]:
-        """The images of the base's span."""
-        return tuple(  # type: ignore[return-value]
-            float(np.logaddexp(math.log1p(-self.rate), loss + math.log(self.rate)))
-            for loss in self.base.span(tail)
-        )
+        """The images of the base's reach on both sides: Q's losses are likely here as well."""
+        high = self.base.span(tail)[1]
+        low, high = np.logaddexp(math.log1p(-self.rate), np.array([-high, high]) + math.log(self.rate))
+        return float(low), float(high)
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,7 @@ class SwappedPair:
         return q[::-1], p[::-1]
 
     def span(self, tail: float) -> tuple[float, float]:
-        """The base's span with the sign turned; Q's tails lie inside P's turned ones."""
+        """The base's span with the sign turned: a sampled pair's span holds for Q too."""
         low, high = self.base.span(tail)
         return -high, -low
 

@@ -32,12 +32,14 @@ from scipy.signal import lfilter
 from tacit.accounting.guarantee import Relation
 from tacit.accounting.leaves import Leaf
 from tacit.accounting.pairs import Pair, dominating_pairs
+from tacit.errors import TacitError
 
 Floats = NDArray[np.float64]
 
 _PRECISION = 1e-5  # the relative error of epsilon that the grid step is chosen for
 _COARSE_CELLS = 2_000
 _MAX_CELLS = 1 << 22
+_LEAST_DELTA = 1e-200  # far tails are held in double precision
 _TAIL = 1e-18  # mass of the tilted distribution outside the FFT's window
 
 
@@ -49,11 +51,14 @@ def pld_epsilon(leaves: Sequence[Leaf], delta: float, relation: Relation) -> flo
         return 0.0
     if delta <= 0:
         return pure_sum(leaves)
+    if delta < _LEAST_DELTA:
+        raise TacitError(
+            f"delta {delta:g} is below what numerical composition resolves: give {_LEAST_DELTA:g}"
+            " or more, or 0."
+        )
     counts = [leaf.count for leaf in leaves]
-    worst = max(
-        _epsilon(pairs, counts, delta)
-        for pairs in zip(*(dominating_pairs(leaf, relation) for leaf in leaves), strict=True)
-    )
+    directions = zip(*(dominating_pairs(leaf, relation) for leaf in leaves), strict=True)
+    worst = max(_epsilon(pairs, counts, delta) for pairs in dict.fromkeys(directions))
     return min(worst, pure_sum(leaves))
 
 
@@ -98,7 +103,8 @@ class GridLaw:
 def on_grid(pair: Pair, step: float, tail: float) -> GridLaw:
     """Connect the dots: the pair's loss on multiples of ``step``, pessimistically."""
     low, high = pair.span(tail)
-    first, last = min(math.floor(low / step), -1), max(math.ceil(high / step), 1)
+    # One cell more on both sides: an atom at the end of the span must not fall outside by rounding.
+    first, last = math.floor(low / step) - 1, math.ceil(high / step) + 1
     edges = step * np.arange(first, last + 1)
     p_mass, q_mass = pair.masses(edges)
     inside_p, inside_q = p_mass[1:-1], q_mass[1:-1]
@@ -115,14 +121,16 @@ def on_grid(pair: Pair, step: float, tail: float) -> GridLaw:
 def _epsilon(pairs: Sequence[Pair], counts: Sequence[int], delta: float) -> float:
     total = sum(counts)
     tail = 1e-6 * delta / total
-    widths = [max(high - low, 1e-12) for low, high in (pair.span(tail) for pair in pairs)]
+    widths = [max(high - low, 1e-300) for low, high in (pair.span(tail) for pair in pairs)]
     coarse = [on_grid(p, w / _COARSE_CELLS, tail) for p, w in zip(pairs, widths, strict=True)]
     theta, rough = _chernoff(coarse, counts, delta)
-    step = math.sqrt(8 * _PRECISION * max(rough, 1e-9) / (total * (1 + theta)))
+    if not 0 < rough < math.inf:
+        return max(0.0, rough)
+    step = math.sqrt(8 * _PRECISION * max(rough, 1e-4 * max(widths)) / (total * (1 + theta)))
     while True:
         step = max(step, max(widths) / _MAX_CELLS)
         laws = [on_grid(pair, step, tail) for pair in pairs]
-        theta, rough = _chernoff(laws, counts, delta)
+        theta, rough = _chernoff(laws, counts, delta, near=theta)
         window = _window(laws, counts, theta)
         cells = window[1] - window[0] + 1
         if cells <= _MAX_CELLS:
@@ -130,21 +138,25 @@ def _epsilon(pairs: Sequence[Pair], counts: Sequence[int], delta: float) -> floa
         step *= 1.05 * cells / _MAX_CELLS
 
 
-def _chernoff(laws: Sequence[GridLaw], counts: Sequence[int], delta: float) -> tuple[float, float]:
+def _chernoff(
+    laws: Sequence[GridLaw], counts: Sequence[int], delta: float, near: float | None = None
+) -> tuple[float, float]:
     """The order theta with the best Chernoff bound on epsilon, and that bound.
 
-    delta(eps) <= infinite + exp(K(theta) - theta * eps); the infinite part is kept out here by
-    taking half of what is left of delta, so the bound stays valid.
+    delta(eps) <= infinite + exp(K(theta) - theta * eps), for every theta > 0; ``near`` is where to
+    look for the best one.
     """
-    infinite = _infinite(laws, counts)
-    room = -math.log(max(delta - infinite, delta / 2))
+    finite = delta - _infinite(laws, counts)
+    if finite <= 0:
+        return near or 1.0, math.inf
 
     def bound(log_theta: float) -> float:
         theta = math.exp(log_theta)
         total = math.fsum(c * law.cumulant(theta) for c, law in zip(counts, laws, strict=True))
-        return (total + room) / theta
+        return (total - math.log(finite)) / theta
 
-    best = minimize_scalar(bound, bounds=(-9.0, 12.0), method="bounded", options={"xatol": 1e-2})
+    bounds = (-25.0, 35.0) if near is None else (math.log(near) - 0.5, math.log(near) + 0.5)
+    best = minimize_scalar(bound, bounds=bounds, method="bounded", options={"xatol": 2e-2})
     return math.exp(best.x), float(best.fun)
 
 

@@ -1,0 +1,165 @@
+"""What a method is: phases of one exchange each, with a release for every field that is sent.
+
+An algorithm is a frozen dataclass of public numbers. It reads like its pseudo-code, holds no engine
+code, and runs unchanged in the simulator and between real clients.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
+
+import jax
+from jax import Array
+
+from tacit.accounting.guarantee import Relation, Unit
+from tacit.errors import TacitError
+from tacit.release import Release
+from tacit.sampling import Cohort, FullCohort
+from tacit.tasks.base import Params, Record, Task
+from tacit.tree import Tree
+
+Message = Mapping[str, Tree]
+
+
+@dataclass(frozen=True)
+class Population:
+    """What is public about the clients: how many there are and how many records each holds."""
+
+    sizes: tuple[int, ...]
+
+    @property
+    def clients(self) -> int:
+        """How many clients there are."""
+        return len(self.sizes)
+
+    @property
+    def smallest(self) -> int:
+        """The records of the smallest client: the one that sampling hides least."""
+        return min(self.sizes)
+
+
+class ClientData(NamedTuple):
+    """A client's records, in rows of a static number of which the first ``size`` count."""
+
+    records: Record
+    size: Array
+
+    @property
+    def capacity(self) -> int:
+        """The static number of rows."""
+        return int(jax.tree.leaves(self.records)[0].shape[0])
+
+
+class Moment(NamedTuple):
+    """When and with which randomness a client works: the round and its own key for it."""
+
+    round: Array
+    key: Array
+
+
+ClientFn = Callable[[Moment, Tree, ClientData, Tree], tuple[Message, Tree]]
+ServerFn = Callable[[Tree, Message], Tree]
+
+
+def _params_of(state: Any) -> Tree:
+    return state.params
+
+
+def _keep(client_state: Tree, released: Message) -> Tree:
+    del released
+    return client_state
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phase:
+    """One exchange: the server sends, the clients answer, the server moves on.
+
+    ``stats`` are computed by the client from what it released, so they are free; ``remember`` lets
+    a client keep what it released (control variates do).
+    """
+
+    name: str
+    client: ClientFn
+    server: ServerFn
+    releases: Mapping[str, Release]
+    send: Callable[[Any], Tree] = _params_of
+    stats: Mapping[str, Callable[[Message], Array]] = field(default_factory=dict)
+    remember: Callable[[Tree, Message], Tree] = _keep
+
+    def __post_init__(self) -> None:
+        if self.stats and any(r.at == "aggregate" for r in self.releases.values()):
+            raise TacitError(
+                f"phase {self.name!r} computes stats from values that are noised only at the"
+                " server: declare them as fields with a release of their own."
+            )
+        if set(self.stats) & set(self.releases):
+            raise TacitError(f"phase {self.name!r} has a field and a statistic of one name.")
+
+
+class ServerState(NamedTuple):
+    """The least a server keeps: the model, the round, and what else the algorithm needs."""
+
+    params: Params
+    round: Array
+    extra: Tree = ()
+
+
+class Algorithm(ABC):
+    """A method. Concrete algorithms are frozen, keyword-only dataclasses."""
+
+    relation: Relation = "add-remove"
+
+    @property
+    def cohort(self) -> Cohort:
+        """Which clients take part in a round."""
+        return FullCohort()
+
+    @abstractmethod
+    def phases(self, task: Task, population: Population) -> tuple[Phase, ...]:
+        """The exchanges of one round, in order."""
+
+    @abstractmethod
+    def init(self, params: Params) -> Any:
+        """The server's state before the first round; a NamedTuple with ``params`` and ``round``."""
+
+    def init_client(self, params: Params) -> Tree:
+        """A client's state before its first round."""
+        del params
+        return ()
+
+    def model(self, state: Any) -> Params:
+        """The model that the run returns."""
+        return state.params
+
+    @abstractmethod
+    def with_noise(self, noise: float) -> Self:
+        """The same method with this noise in units of its bound; what calibration searches on."""
+
+
+def releases(
+    algorithm: Algorithm, task: Task, population: Population
+) -> dict[tuple[str, str], Release]:
+    """Every release of a round by (phase, field)."""
+    found = {
+        (phase.name, name): release
+        for phase in algorithm.phases(task, population)
+        for name, release in phase.releases.items()
+    }
+    if len({release.unit for release in found.values()}) > 1:
+        raise TacitError("an algorithm protects one unit: its releases mix clients and records.")
+    return found
+
+
+def unit_of(found: Mapping[tuple[str, str], Release]) -> Unit:
+    """The unit that the releases protect."""
+    return next(iter(found.values())).unit
+
+
+def observer_of(found: Mapping[tuple[str, str], Release]) -> str:
+    """Against whom the releases protect: the most trusting of them decides."""
+    if any(release.at == "aggregate" for release in found.values()):
+        return "everyone who sees the models (the server itself is trusted)"
+    return "the server and everyone who sees the models"

@@ -1,0 +1,88 @@
+"""Record-level DP-FedAvg: every local step is DP-SGD (specification 1.1, the baseline).
+
+    server   sends w
+    client   y = w; K times: a fresh batch of b records,
+             y -= eta * ( (sum of gradients clipped to C + N(0, (z C)^2)) / b )
+             sends y - w
+    server   w += step( mean of the updates )
+
+Protected: one record of a client, against the server and everyone else. Batches are independent
+draws without replacement (or Poisson); shuffled epochs are offered at their own, larger, price.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
+
+from tacit import local, tree
+from tacit.accounting.guarantee import Relation
+from tacit.algorithm import ClientData, Message, Moment, Phase, Population
+from tacit.algorithms.fedavg import FedAvg
+from tacit.bounds import Clip
+from tacit.errors import TacitError
+from tacit.mechanisms import Gaussian, NoNoise
+from tacit.release import Release
+from tacit.sampling import Batch, FixedBatch, FullBatch, PoissonBatch, ShuffledBatches
+from tacit.tasks.base import Params, Task
+from tacit.tree import Tree
+
+Batches = Literal["fixed", "poisson", "shuffled", "full"]
+
+
+def record_batch(kind: Batches, size: int | None) -> Batch:
+    """The batch scheme by name."""
+    if kind == "full":
+        return FullBatch()
+    if size is None:
+        raise TacitError(f"{kind} batches need a batch_size.")
+    return {"fixed": FixedBatch, "poisson": PoissonBatch, "shuffled": ShuffledBatches}[kind](size)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordDPFedAvg(FedAvg):
+    """FedAvg whose local steps clip and noise per-record gradients: one record is protected."""
+
+    clip: float = 1.0
+    noise: float = 0.0
+    batch_size: int | None = 100
+    batches: Batches = "fixed"
+    relation: Relation = "replace-one"
+
+    @property
+    def release(self) -> Release:
+        """K noisy gradients a round, each on a fresh batch."""
+        mechanism: Any = Gaussian(self.noise) if self.noise else NoNoise()
+        return Release(
+            bound=Clip(self.clip),
+            mechanism=mechanism,
+            at="step",
+            unit="record",
+            times=self.local_steps,
+            batch=record_batch(self.batches, self.batch_size),
+        )
+
+    def phases(self, task: Task, population: Population) -> tuple[Phase, ...]:
+        """One exchange: private local steps, then the update, which is already released."""
+        del population
+        release = self.release
+
+        def train(
+            moment: Moment, state: Tree, data: ClientData, params: Params
+        ) -> tuple[Message, Tree]:
+            trained, _ = local.private_steps(
+                task,
+                release,
+                moment.key,
+                params,
+                data,
+                moment.round,
+                step_size=self.local_lr * self.local_decay**moment.round,
+            )
+            return {"update": tree.subtract(trained, params)}, state
+
+        return (Phase(name="train", client=train, server=self.step, releases={"update": release}),)
+
+    def with_noise(self, noise: float) -> Self:
+        """Noise of this standard deviation on the sum over a batch, in units of the clip."""
+        return replace(self, noise=noise)

@@ -1,0 +1,64 @@
+"""The only two doors: out of a client, and into the server.
+
+Both engines call them, so a value that has not gone through its release cannot be sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from tacit import tree
+from tacit.algorithm import Message, Phase
+from tacit.errors import TacitError
+from tacit.tree import Tree
+
+
+def leave_client(
+    phase: Phase, key: Array, message: Message, round_: Array | int
+) -> tuple[dict[str, Tree], dict[str, Array]]:
+    """What may be sent: each field through its release, and statistics of the released fields."""
+    _check_fields(phase, message)
+    released: dict[str, Tree] = {}
+    for number, (name, release) in enumerate(sorted(phase.releases.items())):
+        value = message[name]
+        if release.at == "step":  # its own steps have bounded and noised it
+            released[name] = value
+            continue
+        bounded = release.bound(value)
+        if release.at == "message":
+            bounded = release.noised(jax.random.fold_in(key, number), bounded, round_)
+        released[name] = bounded
+    stats = {name: jnp.asarray(rule(released)) for name, rule in sorted(phase.stats.items())}
+    return released, stats
+
+
+def enter_server(
+    phase: Phase, key: Array, sums: Mapping[str, Tree], round_: Array | int, expected: float
+) -> dict[str, Tree]:
+    """The means that the server may use: noise on what is aggregated, then the expected divisor."""
+    means: dict[str, Tree] = {}
+    for number, (name, total) in enumerate(sorted(sums.items())):
+        release = phase.releases.get(name)
+        if release is not None and release.at == "aggregate":
+            total = release.noised(jax.random.fold_in(key, number), total, round_)
+        means[name] = tree.scale(1 / expected, total)
+    return means
+
+
+def _check_fields(phase: Phase, message: Message) -> None:
+    undeclared = sorted(set(message) - set(phase.releases))
+    if undeclared:
+        raise TacitError(
+            f"phase {phase.name!r} would send {', '.join(map(repr, undeclared))} without a release:"
+            " nothing leaves a client undeclared."
+        )
+    missing = sorted(set(phase.releases) - set(message))
+    if missing:
+        raise TacitError(
+            f"phase {phase.name!r} declares {', '.join(map(repr, missing))} but its client does"
+            " not send it."
+        )

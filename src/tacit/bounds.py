@@ -1,0 +1,129 @@
+"""Bounds: what one unit may contribute at most.
+
+A bound maps any value, however wild, to one whose norm is at most its radius: zeros stay zeros, and
+a value with NaN or infinity in it contributes nothing. ``shape`` says what the accounting may
+assume: contributions fill a ball, or a scalar lies in [0, radius].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from tacit import tree
+from tacit.accounting.events import Shape
+from tacit.errors import TacitError
+from tacit.tree import Tree
+
+
+@runtime_checkable
+class Bound(Protocol):
+    """One unit's contribution, never above the radius."""
+
+    @property
+    def radius(self) -> float:
+        """The largest norm of a contribution."""
+        ...
+
+    shape: ClassVar[Shape]
+
+    def __call__(self, value: Tree, radius: Array | float | None = None) -> Tree:
+        """The bounded value; ``radius`` replaces the bound's own when it is public and varies."""
+        ...
+
+
+@dataclass(frozen=True)
+class Clip:
+    """v * min(1, C / |v|)."""
+
+    radius: float
+    shape: ClassVar[Shape] = "ball"
+
+    def __post_init__(self) -> None:
+        _check_radius(self.radius)
+
+    def __call__(self, value: Tree, radius: Array | float | None = None) -> Tree:
+        """Shorten what is longer than the radius."""
+        return _shortened(value, self.radius if radius is None else radius, lengthen=False)
+
+
+@dataclass(frozen=True)
+class Normalize:
+    """C * v / |v|, and 0 for 0."""
+
+    radius: float
+    shape: ClassVar[Shape] = "ball"
+
+    def __post_init__(self) -> None:
+        _check_radius(self.radius)
+
+    def __call__(self, value: Tree, radius: Array | float | None = None) -> Tree:
+        """Bring every value but 0 to the radius."""
+        return _shortened(value, self.radius if radius is None else radius, lengthen=True)
+
+
+@dataclass(frozen=True)
+class ClipScalar:
+    """A scalar put into [0, C]; replacing a unit moves it by at most C."""
+
+    radius: float
+    shape: ClassVar[Shape] = "interval"
+
+    def __post_init__(self) -> None:
+        _check_radius(self.radius)
+
+    def __call__(self, value: Tree, radius: Array | float | None = None) -> Tree:
+        """The scalar, not below 0 and not above the radius."""
+        limit = self.radius if radius is None else radius
+
+        def put(v: Array) -> Array:
+            if v.ndim:
+                raise TacitError(f"a scalar bound was given an array of shape {v.shape}.")
+            v = jnp.where(jnp.isnan(v), 0.0, v)
+            return jnp.clip(v, 0.0, jnp.asarray(limit, v.dtype))
+
+        return jax.tree.map(put, value)
+
+
+@dataclass(frozen=True)
+class Unbounded:
+    """No bound: for training without privacy only; the accounting calls it infinite."""
+
+    radius: float = float("inf")
+    shape: ClassVar[Shape] = "ball"
+
+    def __call__(self, value: Tree, radius: Array | float | None = None) -> Tree:
+        """The value as it is, or nothing where it is not finite."""
+        del radius
+        sound = jnp.all(jnp.stack([jnp.isfinite(v).all() for v in jax.tree.leaves(value)]))
+        return tree.select(sound, value, tree.zeros_like(value))
+
+
+def _shortened(value: Tree, radius: Array | float, *, lengthen: bool) -> Tree:
+    leaves = [jnp.asarray(v) for v in jax.tree.leaves(value)]
+    if any(not jnp.issubdtype(v.dtype, jnp.floating) for v in leaves):
+        raise TacitError("only floating point values can be bounded: convert integers first.")
+    # Squares of large or small entries leave the range of floats, so the norm is taken of the
+    # value divided by its largest entry.
+    largest = jnp.max(jnp.stack([jnp.max(jnp.abs(v), initial=0.0) for v in leaves]))
+    dtype = largest.dtype
+    tiny = jnp.finfo(dtype).tiny
+    sound = jnp.isfinite(largest) & (largest >= tiny)
+    safe = jnp.where(sound, largest, jnp.ones((), dtype))
+    scaled = jax.tree.map(lambda v: jnp.where(sound, v / safe.astype(v.dtype), 0), value)
+    relative = jnp.sqrt(tree.squared_norm(scaled)).astype(dtype)  # from 1 to sqrt(d), or 0
+    # A few roundings must not lift the result above the radius.
+    target = jnp.asarray(radius, dtype) * (1 - 16 * jnp.finfo(dtype).eps)
+    ratio = target / jnp.where(sound, relative, 1)
+    if not lengthen:
+        ratio = jnp.minimum(ratio, safe)
+    return tree.scale(jnp.where(sound, ratio, 0), scaled)
+
+
+def _check_radius(radius: float) -> None:
+    if not 0 < radius < float("inf"):
+        raise TacitError(f"a bound's radius is {radius}; give a positive, finite number.")

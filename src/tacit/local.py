@@ -1,0 +1,180 @@
+"""Local training: plain gradient steps, and steps whose every gradient is a release.
+
+A client's rows are padded to a static number; only the first ``size`` count. Chosen records are
+treated in chunks, so that memory follows the batch and not the client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from tacit import tree
+from tacit.algorithm import ClientData
+from tacit.bounds import Clip, Normalize
+from tacit.release import Release
+from tacit.sampling import Batch
+from tacit.tasks.base import Params, Record, Task
+from tacit.tree import Tree
+
+StepSize = Array | float
+Correction = Tree | None
+
+
+def gradient(task: Task, batch: Batch, key: Array, step: Array, params: Params, data: ClientData) -> Tree:
+    """The gradient of the mean loss over the chosen records plus the penalty; not private."""
+
+    def total(records: Record, weights: Array) -> Tree:
+        return jax.grad(lambda p: jnp.vdot(weights, task.losses(p, records)))(params)
+
+    summed, count = sum_over_chosen(batch, key, step, data, params, total)
+    mean = tree.scale(1 / jnp.maximum(count, 1), summed)
+    return tree.add(mean, jax.grad(lambda p: jnp.asarray(task.penalty(p), _dtype(p)))(params))
+
+
+def gradient_steps(
+    task: Task,
+    batch: Batch,
+    key: Array,
+    params: Params,
+    data: ClientData,
+    *,
+    steps: int,
+    step_size: StepSize,
+    correction: Correction = None,
+) -> Params:
+    """``steps`` steps of gradient descent; a correction is added to every gradient."""
+
+    def one(step: Array, current: Params) -> Params:
+        direction = gradient(task, batch, key, step, current, data)
+        if correction is not None:
+            direction = tree.add(direction, correction)
+        return tree.subtract(current, tree.scale(step_size, direction))
+
+    return lax.fori_loop(0, steps, one, params)
+
+
+def private_gradient(
+    task: Task,
+    release: Release,
+    keys: tuple[Array, Array],
+    step: Array,
+    params: Params,
+    data: ClientData,
+    round_: Array,
+    radius: Array | float | None = None,
+) -> Tree:
+    """One release at a step: bounded per-record gradients, noise on their sum, expected divisor.
+
+    ``keys`` draw the batch (with the step) and the noise (of this step). The penalty is public and
+    joins after the noise.
+    """
+    batch_key, noise_key = keys
+    limit = release.bound.radius if radius is None else radius
+
+    def total(records: Record, weights: Array) -> Tree:
+        return bounded_sum(task, release, params, records, weights, limit)
+
+    summed, _ = sum_over_chosen(release.batch, batch_key, step, data, params, total)
+    noisy = release.noised(noise_key, summed, round_, limit)
+    mean = tree.scale(1 / jnp.asarray(release.batch.expected(data.size), _dtype(params)), noisy)
+    return tree.add(mean, jax.grad(lambda p: jnp.asarray(task.penalty(p), _dtype(p)))(params))
+
+
+def private_steps(
+    task: Task,
+    release: Release,
+    key: Array,
+    params: Params,
+    data: ClientData,
+    round_: Array,
+    *,
+    step_size: StepSize,
+    radius: Array | float | None = None,
+    correction: Correction = None,
+) -> tuple[Params, Params]:
+    """``release.times`` private steps: the last iterate, and the sum of those before each step."""
+    batch_key, noise_key = jax.random.split(key)
+
+    def one(step: Array, carry: tuple[Params, Params]) -> tuple[Params, Params]:
+        current, visited = carry
+        keys = (batch_key, jax.random.fold_in(noise_key, step))
+        direction = private_gradient(task, release, keys, step, current, data, round_, radius)
+        if correction is not None:
+            direction = tree.add(direction, correction)
+        moved = tree.subtract(current, tree.scale(step_size, direction))
+        return moved, tree.add(visited, current)
+
+    return lax.fori_loop(0, release.times, one, (params, tree.zeros_like(params)))
+
+
+def bounded_sum(
+    task: Task,
+    release: Release,
+    params: Params,
+    records: Record,
+    weights: Array,
+    radius: Array | float,
+) -> Tree:
+    """The sum over records of weight times bounded gradient; weights are 0 or 1.
+
+    Where the task knows its gradients' norms, bounding is a reweighting of the losses and one
+    gradient; otherwise each record's gradient is formed and bounded.
+    """
+    squared = task.sq_norms(params, records)
+    if squared is None or not isinstance(release.bound, (Clip, Normalize)):
+        each = jax.vmap(jax.grad(task.loss), in_axes=(None, 0))(params, records)
+        bounded = jax.vmap(lambda g: release.bound(g, radius))(each)
+        return jax.tree.map(lambda v: jnp.tensordot(weights.astype(v.dtype), v, axes=1), bounded)
+    dtype = squared.dtype
+    sound = jnp.isfinite(squared) & (squared > 0)
+    norms = jnp.sqrt(jnp.where(sound, squared, 1))
+    ratio = jnp.asarray(radius, dtype) * (1 - 16 * jnp.finfo(dtype).eps) / norms
+    if isinstance(release.bound, Clip):
+        ratio = jnp.minimum(ratio, 1)
+    factors = lax.stop_gradient(jnp.where(sound, ratio, 0) * weights.astype(dtype))
+    # A record whose gradient overflows must not turn the sum into NaN through 0 * inf.
+    kept = jax.tree.map(lambda v: jnp.where(_rows(sound, v), v, 0), dict(records))
+    return jax.grad(lambda p: jnp.vdot(factors, task.losses(p, kept)))(params)
+
+
+def sum_over_chosen(
+    batch: Batch,
+    key: Array,
+    step: Array,
+    data: ClientData,
+    like: Tree,
+    total: Callable[[Record, Array], Tree],
+) -> tuple[Tree, Array]:
+    """The sum of ``total(records, weights)`` over the chunks of a batch, and the batch's size."""
+    order, count = batch.chosen(key, step, data.size, data.capacity)
+    chunk = batch.chunk(data.capacity)
+    dtype = _dtype(like)
+
+    def one(number: Array | int) -> Tree:
+        places = number * chunk + jnp.arange(chunk)
+        rows = order[jnp.minimum(places, order.shape[0] - 1)]
+        weights = (places < count).astype(dtype)
+        return total({k: v[rows] for k, v in data.records.items()}, weights)
+
+    if order.shape[0] <= chunk:
+        return one(0), count
+
+    def add(carry: tuple[Array, Tree]) -> tuple[Array, Tree]:
+        number, summed = carry
+        return number + 1, tree.add(summed, one(number))
+
+    trips = -(-count // chunk)
+    _, summed = lax.while_loop(lambda c: c[0] < trips, add, (jnp.zeros((), trips.dtype), tree.zeros_like(like)))
+    return summed, count
+
+
+def _rows(flags: Array, like: Array) -> Array:
+    return flags.reshape(flags.shape + (1,) * (like.ndim - 1))
+
+
+def _dtype(params: Params) -> jnp.dtype:
+    return jnp.result_type(*jax.tree.leaves(params))

@@ -1,0 +1,8 @@
+"""Mechanisms: the noise of a release and the event that it costs, from the same fields."""
+
+from tacit.mechanisms.base import Mechanism
+from tacit.mechanisms.gaussian import Gaussian
+from tacit.mechanisms.laplace import Laplace
+from tacit.mechanisms.none import NoNoise
+
+__all__ = ["Gaussian", "Laplace", "Mechanism", "NoNoise"]

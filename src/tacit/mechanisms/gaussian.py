@@ -1,0 +1,95 @@
+"""Gaussian noise, in units of the bound's radius, constant or one value per round."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from tacit import tree
+from tacit.accounting.events import DpEvent, SamplingScheme, Shape, gaussian_event
+from tacit.accounting.guarantee import Relation
+from tacit.errors import TacitError
+from tacit.tree import Tree
+
+Levels = float | tuple[float, ...]
+
+
+def check_levels(noise: Levels, what: str) -> None:
+    """Refuse negative, infinite or missing noise levels."""
+    levels = noise if isinstance(noise, tuple) else (noise,)
+    if not levels or any(not 0 <= level < math.inf for level in levels):
+        raise TacitError(f"the noise of {what} is {noise}; give finite numbers from 0.")
+
+
+def level_at(noise: Levels, round_: int) -> float:
+    """The noise of a round; rounds beyond a schedule are refused."""
+    if not isinstance(noise, tuple):
+        return noise
+    if not 0 <= round_ < len(noise):
+        raise TacitError(f"the noise is planned for {len(noise)} rounds; round {round_} is beyond.")
+    return noise[round_]
+
+
+def scaled_levels(noise: Levels, factor: float) -> Levels:
+    """``factor`` times the noise, level by level."""
+    return tuple(factor * n for n in noise) if isinstance(noise, tuple) else factor * noise
+
+
+def add_noise(
+    draw: Callable[..., Array],
+    noise: Levels,
+    key: Array,
+    value: Tree,
+    radius: Array | float,
+    round_: Array | int,
+) -> Tree:
+    """value + noise[round] * radius * draw, leaf by leaf."""
+    level = jnp.asarray(noise)[round_] if isinstance(noise, tuple) else noise
+
+    def put(leaf_key: Array, v: Array) -> Array:
+        deviation = jnp.asarray(level * radius, v.dtype)
+        return v + deviation * draw(leaf_key, v.shape, v.dtype)
+
+    return tree.map_with_keys(put, key, value)
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """N(0, (noise * radius)^2) on every coordinate of the sum."""
+
+    noise: Levels
+
+    def __post_init__(self) -> None:
+        check_levels(self.noise, "a Gaussian mechanism")
+
+    def noised(self, key: Array, value: Tree, radius: Array | float, round_: Array | int) -> Tree:
+        """The sum with independent normal noise on every coordinate."""
+        return add_noise(jax.random.normal, self.noise, key, value, radius, round_)
+
+    def event(
+        self,
+        round_: int,
+        *,
+        relation: Relation,
+        shape: Shape,
+        sampling: SamplingScheme,
+        count: int,
+    ) -> DpEvent:
+        """Gaussian events of this round's noise over the sensitivity."""
+        return gaussian_event(
+            radius=1.0,
+            noise=level_at(self.noise, round_),
+            relation=relation,
+            sampling=sampling,
+            count=count,
+            shape=shape,
+        )
+
+    def scaled(self, factor: float) -> Gaussian:
+        """``factor`` times the noise in every round."""
+        return replace(self, noise=scaled_levels(self.noise, factor))

@@ -1,0 +1,40 @@
+"""No noise: the honest mechanism of training without privacy, charged as infinite."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dp_accounting import dp_event
+from jax import Array
+
+from tacit.accounting.events import DpEvent, SamplingScheme, Shape, repeated
+from tacit.accounting.guarantee import Relation
+from tacit.tree import Tree
+
+
+@dataclass(frozen=True)
+class NoNoise:
+    """The value as it is."""
+
+    def noised(self, key: Array, value: Tree, radius: Array | float, round_: Array | int) -> Tree:
+        """The value, unchanged."""
+        del key, radius, round_
+        return value
+
+    def event(
+        self,
+        round_: int,
+        *,
+        relation: Relation,
+        shape: Shape,
+        sampling: SamplingScheme,
+        count: int,
+    ) -> DpEvent:
+        """A release without privacy."""
+        del round_, relation, shape, sampling
+        return repeated(dp_event.NonPrivateDpEvent(), count)
+
+    def scaled(self, factor: float) -> NoNoise:
+        """Still no noise."""
+        del factor
+        return self

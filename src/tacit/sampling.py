@@ -1,0 +1,266 @@
+"""Who takes part: cohorts of clients in a round, batches of records in a local step.
+
+Each scheme draws the sample AND names the scheme of the accounting, so that what is drawn is what
+is charged. Drawing is by counter-based keys: a cohort depends on the round's key alone, and every
+engine draws the same one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from tacit.accounting.events import Everyone, FixedSize, Poisson, SamplingScheme, ShuffledEpochs
+from tacit.errors import TacitError
+
+
+class Cohort(Protocol):
+    """Which clients take part in a round."""
+
+    def mask(self, key: Array, clients: int) -> Array:
+        """True for the clients that take part."""
+        ...
+
+    def expected(self, clients: int) -> float:
+        """The expected number that takes part: the divisor of every mean."""
+        ...
+
+    def scheme(self, clients: int) -> SamplingScheme:
+        """The scheme by which an aggregate over the cohort is charged."""
+        ...
+
+
+@dataclass(frozen=True)
+class FullCohort:
+    """Every client takes part in every round."""
+
+    def mask(self, key: Array, clients: int) -> Array:
+        """All True."""
+        del key
+        return jnp.ones(clients, bool)
+
+    def expected(self, clients: int) -> float:
+        """All of them."""
+        return float(clients)
+
+    def scheme(self, clients: int) -> SamplingScheme:
+        """No amplification."""
+        del clients
+        return Everyone()
+
+
+@dataclass(frozen=True)
+class PoissonCohort:
+    """Every client takes part independently with probability ``rate``; a cohort may be empty."""
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        Poisson(rate=self.rate)
+
+    def mask(self, key: Array, clients: int) -> Array:
+        """Independent coins."""
+        return _coins(key, clients, self.rate)
+
+    def expected(self, clients: int) -> float:
+        """The rate times all."""
+        return self.rate * clients
+
+    def scheme(self, clients: int) -> SamplingScheme:
+        """Poisson sampling."""
+        del clients
+        return Poisson(rate=self.rate)
+
+
+@dataclass(frozen=True)
+class FixedCohort:
+    """``size`` clients drawn without replacement in every round."""
+
+    size: int
+
+    def mask(self, key: Array, clients: int) -> Array:
+        """True for ``size`` clients, uniformly."""
+        self._check(clients)
+        chosen = jax.random.permutation(key, clients)[: self.size]
+        return jnp.zeros(clients, bool).at[chosen].set(True)
+
+    def expected(self, clients: int) -> float:
+        """The size, always."""
+        self._check(clients)
+        return float(self.size)
+
+    def scheme(self, clients: int) -> SamplingScheme:
+        """Fixed-size sampling."""
+        self._check(clients)
+        return FixedSize(sample=self.size, population=clients)
+
+    def _check(self, clients: int) -> None:
+        if not 1 <= self.size <= clients:
+            raise TacitError(f"a cohort of {self.size} cannot be drawn from {clients} clients.")
+
+
+class Batch(Protocol):
+    """Which records take part in a local step of a client with ``size`` records."""
+
+    def chosen(self, key: Array, step: Array, size: Array, capacity: int) -> tuple[Array, Array]:
+        """Record numbers, the chosen ones first, and how many are chosen.
+
+        ``capacity`` is the static number of rows that hold the client's records.
+        """
+        ...
+
+    def expected(self, size: Array | int) -> Array | float:
+        """The expected number chosen: the divisor of the step's mean."""
+        ...
+
+    def chunk(self, capacity: int) -> int:
+        """How many chosen records to treat at once; more are treated in further chunks."""
+        ...
+
+    def scheme(self, size: int) -> SamplingScheme:
+        """The scheme by which the steps of a client of this size are charged."""
+        ...
+
+
+_MOST_AT_ONCE = 1024
+
+
+@dataclass(frozen=True)
+class FullBatch:
+    """All records in every step."""
+
+    def chosen(self, key: Array, step: Array, size: Array, capacity: int) -> tuple[Array, Array]:
+        """Every record."""
+        del key, step
+        return jnp.arange(capacity), size
+
+    def expected(self, size: Array | int) -> Array | float:
+        """All of them."""
+        return size
+
+    def chunk(self, capacity: int) -> int:
+        """All at once, up to a limit of memory."""
+        return min(capacity, _MOST_AT_ONCE)
+
+    def scheme(self, size: int) -> SamplingScheme:
+        """No amplification."""
+        del size
+        return Everyone()
+
+
+@dataclass(frozen=True)
+class FixedBatch:
+    """``size`` records without replacement, a fresh independent draw for every step.
+
+    A client with fewer records takes all of them.
+    """
+
+    size: int
+
+    def __post_init__(self) -> None:
+        _check_batch(self.size)
+
+    def chosen(self, key: Array, step: Array, size: Array, capacity: int) -> tuple[Array, Array]:
+        """The records with the highest random scores."""
+        scores = _scores(jax.random.fold_in(key, step), size, capacity)
+        _, order = lax.top_k(scores, min(self.size, capacity))
+        return order, jnp.minimum(self.size, size)
+
+    def expected(self, size: Array | int) -> Array | float:
+        """The batch size, or all records of a smaller client."""
+        return jnp.minimum(self.size, size)
+
+    def chunk(self, capacity: int) -> int:
+        """The batch."""
+        return min(self.size, capacity, _MOST_AT_ONCE)
+
+    def scheme(self, size: int) -> SamplingScheme:
+        """Fixed-size sampling, independent in every step."""
+        return FixedSize(sample=min(self.size, size), population=size)
+
+
+@dataclass(frozen=True)
+class PoissonBatch:
+    """Every record independently, ``size`` expected; a batch may be empty."""
+
+    size: int
+
+    def __post_init__(self) -> None:
+        _check_batch(self.size)
+
+    def chosen(self, key: Array, step: Array, size: Array, capacity: int) -> tuple[Array, Array]:
+        """Independent coins for all records."""
+        rate = jnp.minimum(1.0, self.size / size)
+        coins = _coins(jax.random.fold_in(key, step), capacity, rate)
+        coins = coins & (jnp.arange(capacity) < size)
+        return jnp.nonzero(coins, size=capacity, fill_value=0)[0], jnp.sum(coins)
+
+    def expected(self, size: Array | int) -> Array | float:
+        """The expected batch, or all records of a smaller client."""
+        return jnp.minimum(self.size, size)
+
+    def chunk(self, capacity: int) -> int:
+        """A little above the expected batch, so that nearly every batch is one chunk."""
+        return min(self.size + math.ceil(4 * math.sqrt(self.size)), capacity, _MOST_AT_ONCE)
+
+    def scheme(self, size: int) -> SamplingScheme:
+        """Poisson sampling of records."""
+        return Poisson(rate=min(1.0, self.size / size))
+
+
+@dataclass(frozen=True)
+class ShuffledBatches:
+    """Shuffled epochs, a new one at the start of a round: no amplification is charged for them."""
+
+    size: int
+
+    def __post_init__(self) -> None:
+        _check_batch(self.size)
+
+    def chosen(self, key: Array, step: Array, size: Array, capacity: int) -> tuple[Array, Array]:
+        """The step's slice of its epoch's permutation."""
+        batches = -(-size // self.size)
+        epoch, place = step // batches, step % batches
+        order = jnp.argsort(_scores(jax.random.fold_in(key, epoch), size, capacity), descending=True)
+        start = place * self.size
+        rows = jnp.minimum(start + jnp.arange(min(self.size, capacity)), capacity - 1)
+        return order[rows], jnp.minimum(self.size, size - start)
+
+    def expected(self, size: Array | int) -> Array | float:
+        """The batch size; the last batch of an epoch is divided by it too."""
+        return jnp.minimum(self.size, size)
+
+    def chunk(self, capacity: int) -> int:
+        """The batch."""
+        return min(self.size, capacity, _MOST_AT_ONCE)
+
+    def scheme(self, size: int) -> SamplingScheme:
+        """One release per epoch touches a record."""
+        return ShuffledEpochs(batches=-(-size // self.size))
+
+
+def _coins(key: Array, count: int, rate: Array | float) -> Array:
+    """Coins that fall with probability ``rate`` to within 2^-32, never above it."""
+    bits = jax.random.bits(key, (count,), jnp.uint32)
+    if isinstance(rate, (int, float)):
+        threshold = jnp.asarray(min(int(rate * 2**32), 2**32 - 1), jnp.uint32)
+        return (bits < threshold) | (rate >= 1)
+    # In float32 the product is rounded to 2^-24 relative; the floor keeps it from above.
+    threshold = jnp.clip(jnp.floor(rate * 2.0**32), 0, 2.0**32 - 256).astype(jnp.uint32)
+    return (bits < threshold) | (rate >= 1)
+
+
+def _scores(key: Array, size: Array, capacity: int) -> Array:
+    """Random scores of the client's records, 0 for the rows beyond; 32 bits, so ties are rare."""
+    bits = jnp.maximum(jax.random.bits(key, (capacity,), jnp.uint32), 1)
+    return jnp.where(jnp.arange(capacity) < size, bits, 0)
+
+
+def _check_batch(size: int) -> None:
+    if size < 1:
+        raise TacitError(f"a batch has at least one record, not {size}.")

@@ -1,0 +1,202 @@
+"""The vectorised engine: whole rounds as one compiled program.
+
+A round draws its cohort from the round's key, and each device works through its own members one
+block at a time; only the sum of what they release is kept. The number of clients and of rounds is
+not part of the program, so nothing is compiled twice. Keys follow (round, phase, client), as they
+do between real clients, so both engines draw the same noise.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jax.sharding import NamedSharding, PartitionSpec
+
+from tacit import tree
+from tacit.algorithm import Algorithm, Moment, Phase, Population
+from tacit.boundary import enter_server, leave_client
+from tacit.data.federation import Federation, Records
+from tacit.simulation.devices import Precision, devices, precision
+from tacit.simulation.layout import AXIS, DeviceData, client_slice, lay_out, local_cohort, mesh_of
+from tacit.streams import Stream
+from tacit.tasks.base import Params, Task
+from tacit.tree import Tree
+
+
+class RunState(NamedTuple):
+    """Everything that a run continues from: the server's state and every client's."""
+
+    server: Any
+    clients: Tree
+
+
+class Simulator:
+    """An algorithm on a federation, ready to run rounds."""
+
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        task: Task,
+        federation: Federation,
+        *,
+        seed: int = 0,
+        dtype: Precision = "float32",
+        block: int = 1,
+        max_devices: int | None = None,
+    ) -> None:
+        self.algorithm, self.task, self.federation = algorithm, task, federation
+        self.population = Population(tuple(int(n) for n in federation.sizes))
+        self.dtype, self.block = dtype, block
+        self.traces = 0  # how often a program was traced; a test holds that it stays 1
+        found = devices(min(max_devices or federation.clients, federation.clients))
+        self._mesh = mesh_of(found)
+        self._capacity = int(federation.sizes.max())
+        self._phases = algorithm.phases(task, self.population)
+        with precision(dtype):
+            self._stream = Stream.seeded(seed)
+            self._data = lay_out(federation, self._mesh, np.dtype(dtype))
+            spec = PartitionSpec(AXIS)
+            self._advance = jax.jit(
+                jax.shard_map(
+                    self._rounds_on_device,
+                    mesh=self._mesh,
+                    in_specs=(PartitionSpec(), spec, spec, PartitionSpec(), PartitionSpec()),
+                    out_specs=(PartitionSpec(), spec),
+                    check_vma=False,
+                ),
+                donate_argnums=(0, 1),
+            )
+            self._losses = jax.jit(task.losses)
+            self._outputs = jax.jit(task.outputs)
+
+    def init(self) -> RunState:
+        """The state before the first round."""
+        with precision(self.dtype):
+            params = self.task.init(self._stream.init)
+            per_device = -(-self.federation.clients // self._mesh.size)
+            one = self.algorithm.init_client(params)
+            clients = jax.tree.map(
+                lambda v: jnp.broadcast_to(v, (self._mesh.size, per_device, *jnp.shape(v))), one
+            )
+            return self.place(RunState(self.algorithm.init(params), clients))
+
+    def place(self, state: RunState) -> RunState:
+        """Put a state (from a checkpoint) on the devices."""
+        whole = NamedSharding(self._mesh, PartitionSpec())
+        split = NamedSharding(self._mesh, PartitionSpec(AXIS))
+        with precision(self.dtype):
+            return RunState(
+                jax.tree.map(lambda v: jax.device_put(jnp.array(v), whole), state.server),
+                jax.tree.map(lambda v: jax.device_put(jnp.array(v), split), state.clients),
+            )
+
+    def advance(self, state: RunState, first: int, rounds: int) -> RunState:
+        """Run ``rounds`` rounds from round ``first``; the given state is used up."""
+        with precision(self.dtype):
+            numbers = jnp.asarray(first, jnp.int32), jnp.asarray(rounds, jnp.int32)
+            server, clients = self._advance(state.server, state.clients, self._data, *numbers)
+            return RunState(server, clients)
+
+    def params(self, state: RunState) -> Params:
+        """The model that the run would return now."""
+        with precision(self.dtype):
+            return self.algorithm.model(state.server)
+
+    def evaluate(self, params: Params, records: Records, chunk: int = 4096) -> dict[str, float]:
+        """Mean loss and the task's metrics on the records."""
+        total = len(next(iter(records.values())))
+        losses, outputs = [], []
+        with precision(self.dtype):
+            for start in range(0, total, chunk):
+                part = {k: jnp.asarray(_cast(v[start : start + chunk], self.dtype)) for k, v in records.items()}
+                losses.append(np.asarray(self._losses(params, part), np.float64))
+                outputs.append(np.asarray(self._outputs(params, part)))
+            penalty = float(self.task.penalty(params))
+        loss = float(np.concatenate(losses).mean()) + penalty
+        return {"loss": loss, **self.task.metrics(np.concatenate(outputs), records)}
+
+    def _rounds_on_device(
+        self, server: Any, clients: Tree, data: DeviceData, first: Array, rounds: Array
+    ) -> tuple[Any, Tree]:
+        self.traces += 1
+        clients = jax.tree.map(lambda v: v[0], clients)
+        data = jax.tree.map(lambda v: v[0], data)
+
+        def one(number: Array, carry: tuple[Any, Tree]) -> tuple[Any, Tree]:
+            return self._round(*carry, data, first + number)
+
+        server, clients = lax.fori_loop(0, rounds, one, (server, clients))
+        return server, jax.tree.map(lambda v: v[None], clients)
+
+    def _round(
+        self, server: Any, clients: Tree, data: DeviceData, round_: Array
+    ) -> tuple[Any, Tree]:
+        everyone, cohort = self.federation.clients, self.algorithm.cohort
+        mask = cohort.mask(self._stream.cohort(round_), everyone)
+        members = local_cohort(mask, self._mesh.size)
+        for number, phase in enumerate(self._phases):
+            sent = phase.send(server)
+            sums, clients = self._sum(phase, number, members, clients, data, sent, round_)
+            sums = lax.psum(sums, AXIS)
+            key = self._stream.server(round_, number)
+            means = enter_server(phase, key, sums, round_, cohort.expected(everyone))
+            server = phase.server(server, means)
+        return server, clients
+
+    def _sum(
+        self,
+        phase: Phase,
+        number: int,
+        members: tuple[Array, Array],
+        clients: Tree,
+        data: DeviceData,
+        sent: Tree,
+        round_: Array,
+    ) -> tuple[dict[str, Tree], Tree]:
+        """The sum of what this device's members of the cohort release, and their new states."""
+        order, active = members
+
+        def answer(client: Array, clients: Tree) -> tuple[dict[str, Tree], Tree]:
+            name = client * self._mesh.size + lax.axis_index(AXIS)
+            train_key, leave_key = self._stream.client(round_, number, name)
+            state = jax.tree.map(lambda v: v[client], clients)
+            message, state = phase.client(
+                Moment(round_, train_key), state, client_slice(data, client, self._capacity), sent
+            )
+            released, stats = leave_client(phase, leave_key, message, round_)
+            return {**released, **stats}, phase.remember(state, released)
+
+        def one(place: Array, carry: tuple[dict[str, Tree], Tree]) -> tuple[dict[str, Tree], Tree]:
+            sums, clients = carry
+            if self.block == 1:
+                client = order[place]
+                released, state = answer(client, clients)
+                clients = jax.tree.map(lambda v, s: v.at[client].set(s), clients, state)
+                return tree.add(sums, released), clients
+            places = place * self.block + jnp.arange(self.block)
+            valid = places < active
+            chosen = order[jnp.minimum(places, order.shape[0] - 1)]
+            released, states = jax.vmap(answer, in_axes=(0, None))(chosen, clients)
+            # Places beyond the cohort write nowhere and add nothing.
+            target = jnp.where(valid, chosen, order.shape[0])
+            clients = jax.tree.map(
+                lambda v, s: v.at[target].set(s, mode="drop"), clients, states
+            )
+            return jax.tree.map(
+                lambda total, v: total + jnp.tensordot(valid.astype(v.dtype), v, axes=1),
+                sums,
+                released,
+            ), clients
+
+        shapes, _ = jax.eval_shape(answer, jnp.zeros((), order.dtype), clients)
+        return lax.fori_loop(
+            0, -(-active // self.block), one, (tree.zeros_like(shapes), clients)
+        )
+
+
+def _cast(column: np.ndarray[Any, Any], dtype: Precision) -> np.ndarray[Any, Any]:
+    return column.astype(dtype) if column.dtype.kind == "f" else column

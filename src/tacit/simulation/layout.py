@@ -1,0 +1,92 @@
+"""How a federation lies on the devices.
+
+Client i lives on device i mod D as its client i // D. Each device holds the records of its clients
+behind one another, so a client is a slice: ragged clients need no padding, and memory does not grow
+with the cohort.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from tacit.algorithm import ClientData
+from tacit.data.federation import Federation
+
+AXIS = "devices"
+
+
+class DeviceData(NamedTuple):
+    """Per device: records, and where each of its clients begins and how many records it has."""
+
+    records: dict[str, Array]
+    offsets: Array
+    sizes: Array
+
+
+def mesh_of(devices: list[jax.Device]) -> Mesh:
+    """The devices in a row."""
+    return Mesh(np.array(devices), (AXIS,))
+
+
+def lay_out(federation: Federation, mesh: Mesh, dtype: np.dtype[Any]) -> DeviceData:
+    """Put every client's records on its device."""
+    count = mesh.size
+    per_device = -(-federation.clients // count)
+    capacity = int(federation.sizes.max())
+    offsets = np.zeros((count, per_device), np.int32)
+    sizes = np.zeros((count, per_device), np.int32)
+    rows: list[np.ndarray[Any, np.dtype[np.int64]]] = []
+    for device in range(count):
+        mine = np.arange(device, federation.clients, count)
+        sizes[device, : len(mine)] = federation.sizes[mine]
+        offsets[device, : len(mine)] = np.concatenate([[0], np.cumsum(federation.sizes[mine])[:-1]])
+        starts = federation.offsets[mine]
+        rows.append(
+            np.concatenate(
+                [np.arange(s, s + n) for s, n in zip(starts, federation.sizes[mine], strict=True)]
+                or [np.zeros(0, np.int64)]
+            )
+        )
+    # A slice of `capacity` rows from the last client must stay inside.
+    longest = max(len(r) for r in rows) + capacity
+    sharding = NamedSharding(mesh, PartitionSpec(AXIS))
+
+    def place(column: np.ndarray[Any, Any]) -> Array:
+        if column.dtype.kind == "f":
+            column = column.astype(dtype)
+        elif column.dtype.itemsize > 4:
+            column = column.astype(np.int32)
+        laid = np.zeros((count, longest, *column.shape[1:]), column.dtype)
+        for device, mine in enumerate(rows):
+            laid[device, : len(mine)] = column[mine]
+        return jax.device_put(laid, sharding)
+
+    return DeviceData(
+        {name: place(np.asarray(column)) for name, column in federation.records.items()},
+        jax.device_put(offsets, sharding),
+        jax.device_put(sizes, sharding),
+    )
+
+
+def client_slice(data: DeviceData, client: Array, capacity: int) -> ClientData:
+    """The rows of one client of this device."""
+    start = data.offsets[client]
+    records = {
+        name: lax.dynamic_slice_in_dim(column, start, capacity)
+        for name, column in data.records.items()
+    }
+    return ClientData(records, data.sizes[client])
+
+
+def local_cohort(mask: Array, count: int) -> tuple[Array, Array]:
+    """This device's clients of a cohort, first in a row, and how many they are."""
+    per_device = -(-mask.shape[0] // count)
+    padded = jnp.zeros(per_device * count, bool).at[: mask.shape[0]].set(mask)
+    mine = padded.reshape(per_device, count)[:, lax.axis_index(AXIS)]
+    return jnp.nonzero(mine, size=per_device, fill_value=0)[0], jnp.sum(mine)

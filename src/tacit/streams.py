@@ -1,0 +1,58 @@
+"""Streams of randomness: one key for each (round, phase, client), the same in every engine.
+
+Seeded streams are for science: they make a simulation reproducible. A real client draws its keys
+from the operating system instead.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import NamedTuple, Self
+
+import jax
+from jax import Array
+
+
+class Stream(NamedTuple):
+    """A root key and the keys that follow from it."""
+
+    root: Array
+
+    @classmethod
+    def seeded(cls, seed: int) -> Self:
+        """The stream of a seed."""
+        return cls(jax.random.key(seed))
+
+    @classmethod
+    def from_entropy(cls) -> Self:
+        """A stream that nobody can repeat, from the operating system's entropy."""
+        key = jax.random.key(secrets.randbits(63))
+        for _ in range(3):
+            key = jax.random.fold_in(key, secrets.randbits(31))
+        return cls(key)
+
+    @property
+    def init(self) -> Array:
+        """The key of the first model."""
+        return jax.random.fold_in(self.root, 0)
+
+    def cohort(self, round_: Array | int) -> Array:
+        """The key of a round's cohort."""
+        return jax.random.fold_in(self._round(round_), 0)
+
+    def server(self, round_: Array | int, phase: int) -> Array:
+        """The key of the server's noise in a phase."""
+        return jax.random.fold_in(self._phase(round_, phase), 0)
+
+    def client(
+        self, round_: Array | int, phase: int, client: Array | int
+    ) -> tuple[Array, Array]:
+        """A client's keys in a phase: for its local work, and for leaving."""
+        key = jax.random.fold_in(self._phase(round_, phase), client + 1)
+        return jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
+
+    def _round(self, round_: Array | int) -> Array:
+        return jax.random.fold_in(jax.random.fold_in(self.root, 1), round_)
+
+    def _phase(self, round_: Array | int, phase: int) -> Array:
+        return jax.random.fold_in(self._round(round_), phase + 1)

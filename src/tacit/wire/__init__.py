@@ -1,0 +1,1 @@
+"""What travels between clients and server: messages as bytes, never as pickled objects."""

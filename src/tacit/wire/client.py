@@ -1,0 +1,183 @@
+"""One real client: its own records, state, ledger, budget and randomness.
+
+It believes nothing it is sent but the model: bounds, noise and the price come from its own copy of
+the algorithm. It charges its ledger before anything leaves, refuses what its budget does not cover,
+and when something goes wrong it says only that, because an error text would be a release too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from tacit import tree
+from tacit.accounting import Budget, DpEvent, Ledger, compose
+from tacit.algorithm import Algorithm, ClientData, Moment, Phase, Population
+from tacit.boundary import leave_client
+from tacit.data.federation import Records
+from tacit.errors import BudgetError, TacitError
+from tacit.simulation.devices import Precision, precision
+from tacit.streams import Stream
+from tacit.tasks.base import Task
+from tacit.tree import Tree
+from tacit.wire.codec import Message, WireError, decode, encode
+from tacit.wire.shapes import sent_shapes
+
+REFUSED, FAILED = "refused", "failed"
+
+
+@dataclass(frozen=True)
+class Holdings:
+    """What a client has on its side: a ledger that it charges, and the budget that it keeps."""
+
+    ledger: Ledger | None = None
+    budget: Budget | None = None
+
+
+class WireClient:
+    """Answers requests of a server, bytes in and bytes out."""
+
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        task: Task,
+        population: Population,
+        records: Records,
+        *,
+        index: int,
+        stream: Stream | None = None,
+        dtype: Precision = "float32",
+        holdings: Holdings = Holdings(),
+        run: str = "run",
+    ) -> None:
+        self.algorithm, self.task, self.index, self.dtype, self.run = (
+            algorithm,
+            task,
+            index,
+            dtype,
+            run,
+        )
+        self.holdings = holdings
+        self.last_error: Exception | None = None  # for the client's own eyes
+        self._size = len(next(iter(records.values())))
+        self._cohort = algorithm.cohort.scheme(population.clients)
+        self._phases = {p.name: (n, p) for n, p in enumerate(algorithm.phases(task, population))}
+        with precision(dtype):
+            self._stream = stream or Stream.from_entropy()
+            self._data = _padded(records, dtype)
+            self._state = algorithm.init_client(task.init(jax.random.key(0)))
+        self._program = (algorithm, task, population)
+
+    def answer(self, request: bytes) -> bytes:
+        """The reply to a request; every failure is a short reply, never an exception."""
+        number = -1
+        try:
+            asked = decode(request)
+            number = _round_of(asked)
+            with precision(self.dtype):
+                return self._answer(asked, number)
+        except BudgetError as error:
+            self.last_error = error
+            return encode(REFUSED, {}, {"round": number, "reason": "budget"})
+        except Exception as error:  # the text may hold data: it stays here
+            self.last_error = error
+            return encode(FAILED, {}, {"round": number})
+
+    def _answer(self, asked: Message, round_: int) -> bytes:
+        if asked.kind not in self._phases:
+            raise WireError(f"there is no phase {asked.kind!r} in this algorithm.")
+        number, phase = self._phases[asked.kind]
+        sent = tree.from_named(asked.fields, _sent_shapes(*self._program, number, self.dtype))
+        charge = self._charge(phase, round_)
+        keys = self._stream.client(round_, number, self.index)
+        released, state = _worker(*self._program, number)(
+            self._state, self._data, sent, jnp.asarray(round_, jnp.int32), *keys
+        )
+        reply = encode(phase.name, tree.to_named(released), {"round": round_})
+        self._state = state
+        if self.holdings.ledger is not None and charge is not None:
+            self.holdings.ledger.done(charge)
+        return reply
+
+    def _charge(self, phase: Phase, round_: int) -> int | None:
+        """Pay for what this client noises itself, before it is computed."""
+        parts = [
+            release.event(
+                round_,
+                relation=self.algorithm.relation,
+                cohort=self._cohort,
+                records=self._size,
+            )
+            for _, release in sorted(phase.releases.items())
+            if release.at != "aggregate"
+        ]
+        if not parts:
+            return None
+        event: DpEvent = compose(*parts)
+        ledger, budget = self.holdings.ledger, self.holdings.budget
+        if ledger is None:
+            if budget is not None:
+                raise TacitError("a client with a budget needs a ledger to keep it.")
+            return None
+        if budget is not None and ledger.would_exceed(event, budget):
+            raise BudgetError(f"round {round_} is not covered by the budget that is left.")
+        return ledger.charge(event, run=self.run, round=round_, phase=phase.name)
+
+
+@lru_cache(maxsize=64)
+def _worker(
+    algorithm: Algorithm, task: Task, population: Population, number: int
+) -> Callable[..., tuple[dict[str, Tree], Tree]]:
+    """A phase's work as one compiled program, shared by all clients in this process."""
+    phase = algorithm.phases(task, population)[number]
+
+    @jax.jit
+    def work(
+        state: Tree, data: ClientData, sent: Tree, round_: Array, train: Array, leave: Array
+    ) -> tuple[dict[str, Tree], Tree]:
+        message, state = phase.client(Moment(round_, train), state, data, sent)
+        released, stats = leave_client(phase, leave, message, round_)
+        return {**released, **stats}, phase.remember(state, released)
+
+    return work  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=64)
+def _sent_shapes(
+    algorithm: Algorithm, task: Task, population: Population, number: int, dtype: Precision
+) -> Tree:
+    with precision(dtype):
+        return sent_shapes(algorithm, task, algorithm.phases(task, population)[number])
+
+
+def _round_of(message: Message) -> int:
+    round_ = message.meta.get("round")
+    if not isinstance(round_, int) or isinstance(round_, bool) or round_ < 0:
+        raise WireError("a message must name its round.")
+    return round_
+
+
+def _padded(records: Records, dtype: Precision) -> ClientData:
+    """The records in a power of two of rows, so that few programs serve clients of any size."""
+    size = len(next(iter(records.values())))
+    rows = 1 << max(0, (size - 1).bit_length())
+
+    def pad(column: np.ndarray[Any, Any]) -> Array:
+        kept = column.astype(dtype) if column.dtype.kind == "f" else column
+        if kept.dtype.kind in "iu" and kept.dtype.itemsize > 4:
+            kept = kept.astype(np.int32)
+        filled = np.zeros((rows, *column.shape[1:]), kept.dtype)
+        filled[:size] = kept
+        return jnp.asarray(filled)
+
+    return ClientData(
+        {name: pad(np.asarray(column)) for name, column in records.items()},
+        jnp.asarray(size, jnp.int32),
+    )
