@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -49,15 +49,6 @@ def size(tree: Tree) -> int:
 def select(condition: Array, yes: Tree, no: Tree) -> Tree:
     """The first tree where the scalar condition holds, else the second."""
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
-
-
-def map_with_keys(
-    function: Callable[[Array, Array], Array], key: Array, tree: Tree
-) -> Tree:
-    """function(key of the leaf, leaf) for every leaf, with independent keys."""
-    leaves, structure = jax.tree.flatten(tree)
-    keys = jax.random.split(key, len(leaves)) if leaves else []
-    return jax.tree.unflatten(structure, [function(k, v) for k, v in zip(keys, leaves, strict=True)])
 
 
 def to_named(tree: Tree) -> dict[str, NDArray[np.generic]]:

@@ -27,8 +27,8 @@ class Pair(Protocol):
         """P- and Q-mass in the len(edges) + 1 cells that the edges make."""
         ...
 
-    def span(self, tail: float) -> tuple[float, float]:
-        """Losses that P exceeds, on either side, with probability at most ``tail``."""
+    def span(self, below: float, above: float) -> tuple[float, float]:
+        """Two losses: P lies below the first and above the second with at most this mass."""
         ...
 
 
@@ -61,10 +61,10 @@ class GaussianPair:
         points = edges / self.mu + self.mu / 2
         return _normal_cells(points - self.mu), _normal_cells(points)
 
-    def span(self, tail: float) -> tuple[float, float]:
+    def span(self, below: float, above: float) -> tuple[float, float]:
         """mu^2/2 plus and minus mu times a normal quantile."""
-        reach = self.mu * -float(ndtri_exp(math.log(tail)))
-        return self.mu**2 / 2 - reach, self.mu**2 / 2 + reach
+        down, up = (self.mu * -float(ndtri_exp(math.log(tail))) for tail in (below, above))
+        return self.mu**2 / 2 - down, self.mu**2 / 2 + up
 
 
 @dataclass(frozen=True)
@@ -90,9 +90,9 @@ class LaplacePair:
         q = -np.diff(q_above, prepend=1.0, append=0.0)
         return p, q
 
-    def span(self, tail: float) -> tuple[float, float]:
+    def span(self, below: float, above: float) -> tuple[float, float]:
         """The loss never leaves [-epsilon, epsilon]."""
-        del tail
+        del below, above
         return -self.epsilon, self.epsilon
 
 
@@ -111,9 +111,9 @@ class PurePair:
         np.add.at(q, cells, [unlikely, likely])
         return p, q
 
-    def span(self, tail: float) -> tuple[float, float]:
+    def span(self, below: float, above: float) -> tuple[float, float]:
         """The loss is epsilon or -epsilon."""
-        del tail
+        del below, above
         return -self.epsilon, self.epsilon
 
 
@@ -137,35 +137,41 @@ class SampledPair:
         p, q = self.base.masses(inner)
         return self.rate * p + (1 - self.rate) * q, q
 
-    def span(self, tail: float) -> tuple[float, float]:
-        """The images of the base's reach on both sides: Q's losses are likely here as well."""
-        high = self.base.span(tail)[1]
-        low, high = np.logaddexp(math.log1p(-self.rate), np.array([-high, high]) + math.log(self.rate))
-        return float(low), float(high)
+    def span(self, below: float, above: float) -> tuple[float, float]:
+        """Images of base losses: Q decides the lower end and P the upper."""
+        low, high = -self.base.span(below, below)[1], self.base.span(below, above)[1]
+        return self._image(low), self._image(high)
+
+    def swapped_span(self, below: float, above: float) -> tuple[float, float]:
+        """The span of the loss of (Q, rate P + (1 - rate) Q)."""
+        low, high = self.base.span(below, above)
+        return -self._image(-low), -self._image(-high)
+
+    def _image(self, loss: float) -> float:
+        return float(np.logaddexp(math.log1p(-self.rate), loss + math.log(self.rate)))
 
 
 @dataclass(frozen=True)
 class SwappedPair:
     """(Q, P): the other direction of a relation that is not symmetric."""
 
-    base: Pair
+    base: SampledPair
 
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
         """The base's masses with the sign of the loss turned."""
         p, q = self.base.masses(-edges[::-1])
         return q[::-1], p[::-1]
 
-    def span(self, tail: float) -> tuple[float, float]:
-        """The base's span with the sign turned: a sampled pair's span holds for Q too."""
-        low, high = self.base.span(tail)
-        return -high, -low
+    def span(self, below: float, above: float) -> tuple[float, float]:
+        """Q's losses with the sign turned."""
+        return self.base.swapped_span(below, above)
 
 
 @dataclass(frozen=True)
 class SymmetricPair:
     """The base above loss 0, the base swapped below, and what is left at 0."""
 
-    base: Pair
+    base: SampledPair
 
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
         """Masses for edges that hold 0 (every grid does)."""
@@ -178,10 +184,10 @@ class SymmetricPair:
         q[zero] += max(0.0, 1.0 - float(q.sum()))
         return p, q
 
-    def span(self, tail: float) -> tuple[float, float]:
-        """The base's upper end on both sides."""
-        high = max(self.base.span(tail)[1], 0.0)
-        return -high, high
+    def span(self, below: float, above: float) -> tuple[float, float]:
+        """The lower end of the swapped base and the upper end of the base."""
+        low, high = self.base.swapped_span(below, above)[0], self.base.span(below, above)[1]
+        return min(low, 0.0), max(high, 0.0)
 
 
 def _normal_cells(points: Floats) -> Floats:

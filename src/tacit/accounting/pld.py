@@ -40,6 +40,7 @@ _PRECISION = 1e-5  # the relative error of epsilon that the grid step is chosen 
 _COARSE_CELLS = 2_000
 _MAX_CELLS = 1 << 22
 _LEAST_DELTA = 1e-200  # far tails are held in double precision
+_CUT = 1e-6  # the relative error of delta from cutting off the ends of the losses
 _TAIL = 1e-18  # mass of the tilted distribution outside the FFT's window
 
 
@@ -97,12 +98,16 @@ class GridLaw:
 
     def tilted(self, theta: float) -> Floats:
         """The finite part, reweighted by exp(theta * loss) and normalised."""
-        return np.asarray(self.probs * np.exp(theta * self.losses - self.cumulant(theta)))
+        with np.errstate(divide="ignore"):
+            return np.exp(np.log(self.probs) + (theta * self.losses - self.cumulant(theta)))
 
 
-def on_grid(pair: Pair, step: float, tail: float) -> GridLaw:
-    """Connect the dots: the pair's loss on multiples of ``step``, pessimistically."""
-    low, high = pair.span(tail)
+def on_grid(pair: Pair, step: float, span: tuple[float, float]) -> GridLaw:
+    """Connect the dots: the pair's loss on multiples of ``step``, pessimistically.
+
+    Mass below the span is lifted to its end, mass above is counted as infinite.
+    """
+    low, high = span
     # One cell more on both sides: an atom at the end of the span must not fall outside by rounding.
     first, last = math.floor(low / step) - 1, math.ceil(high / step) + 1
     edges = step * np.arange(first, last + 1)
@@ -120,16 +125,20 @@ def on_grid(pair: Pair, step: float, tail: float) -> GridLaw:
 
 def _epsilon(pairs: Sequence[Pair], counts: Sequence[int], delta: float) -> float:
     total = sum(counts)
-    tail = 1e-6 * delta / total
-    widths = [max(high - low, 1e-300) for low, high in (pair.span(tail) for pair in pairs)]
-    coarse = [on_grid(p, w / _COARSE_CELLS, tail) for p, w in zip(pairs, widths, strict=True)]
+    # Lifting a mass m from below multiplies delta by at most 1 + m a step; mass above adds to it.
+    spans = [pair.span(_CUT / total, _CUT * delta / total) for pair in pairs]
+    widths = [max(high - low, 1e-9 * max(high, -low), 1e-300) for low, high in spans]
+    coarse = [
+        on_grid(pair, width / _COARSE_CELLS, span)
+        for pair, width, span in zip(pairs, widths, spans, strict=True)
+    ]
     theta, rough = _chernoff(coarse, counts, delta)
     if not 0 < rough < math.inf:
         return max(0.0, rough)
     step = math.sqrt(8 * _PRECISION * max(rough, 1e-4 * max(widths)) / (total * (1 + theta)))
     while True:
         step = max(step, max(widths) / _MAX_CELLS)
-        laws = [on_grid(pair, step, tail) for pair in pairs]
+        laws = [on_grid(pair, step, span) for pair, span in zip(pairs, spans, strict=True)]
         theta, rough = _chernoff(laws, counts, delta, near=theta)
         window = _window(laws, counts, theta)
         cells = window[1] - window[0] + 1
@@ -219,7 +228,7 @@ def _invert(
         return math.inf
     j = int(within[0])
     rest = above[j] - divergence[j]
-    if j == 0 or rest <= 0:
+    if j == 0 or not 0 < rest < math.inf:
         return float(losses[j])
     inside = losses[j] + math.log(max(above[j] + infinite - delta, 1e-300) / rest)
     return float(np.clip(inside, losses[j - 1], losses[j]))

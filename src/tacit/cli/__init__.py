@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import typer
 
-from tacit.cli import account, demo, ledger
+from tacit.cli import account, data, demo, ledger, run as running
 from tacit.errors import TacitError
 
 app = typer.Typer(
@@ -20,6 +20,9 @@ app = typer.Typer(
 app.add_typer(account.account, name="account")
 app.add_typer(account.calibrate, name="calibrate")
 app.add_typer(ledger.app, name="ledger")
+app.add_typer(data.app, name="data")
+app.command("run")(running.run)
+app.command("examples")(running.examples)
 app.command("demo")(demo.demo)
 
 # The base of all usage errors; typer carries its own copy of click, so it is found through typer.

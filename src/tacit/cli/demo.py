@@ -1,50 +1,69 @@
-"""``tacit demo``: a privacy plan for one run, at several budgets."""
+"""``tacit demo``: what privacy costs on a small problem, in a table, a picture and sentences."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from tacit.cli import show
 
-_ROUNDS, _CLIENTS, _RATE, _DELTA = 100, 1000, 0.1, 1e-5
+_BUDGETS = (8.0, 2.0)
 
 
-def demo(json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
-    """Plan client-level training: the noise that each budget asks for, and what it means."""
-    from tacit.accounting import Budget, Poisson, calibrate, gaussian_event, guarantee
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the picture and the runs.")] = Path(
+        "tacit-demo"
+    ),
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Train on digits over 100 clients: without privacy, and at two budgets."""
+    import tomllib
 
-    def event(noise: float) -> object:
-        return gaussian_event(
-            radius=1.0,
-            noise=noise,
-            relation="add-remove",
-            sampling=Poisson(rate=_RATE),
-            count=_ROUNDS,
-        )
+    from tacit.cli.run import example_text, train_prepared
+    from tacit.report.curves import draw_curves
+    from tacit.run.build import prepare
+    from tacit.run.config import RunConfig, changed
 
-    plans = []
-    for epsilon in (1.0, 2.0, 8.0):
-        noise = calibrate(event, Budget(epsilon, _DELTA), relation="add-remove")
-        sure = guarantee(
-            event(noise),
-            delta=_DELTA,
-            unit="client",
-            relation="add-remove",
-            observer="anyone who sees the models",
-        )
-        plans.append({"budget": epsilon, "noise": noise, **sure.as_dict()})
+    private = tomllib.loads(example_text("digits-dp-fedavg"))
+    wanted: dict[str, dict[str, Any]] = {
+        "FedAvg, no privacy": tomllib.loads(example_text("digits-fedavg"))
+    } | {
+        f"DP-FedAvg, epsilon {epsilon:g}": changed(private, [f"privacy.epsilon={epsilon}"])
+        for epsilon in _BUDGETS
+    }
+    results = {}
+    if not json:
+        show.sentence("Digits, 100 clients with skewed labels: what does privacy cost?")
+    for name, values in wanted.items():
+        prepared = prepare(RunConfig.from_dict(values))
+        results[name] = train_prepared(prepared, 0, None, quiet=json)
+    out.mkdir(parents=True, exist_ok=True)
+    picture = draw_curves(
+        {name: result.rows for name, result in results.items()},
+        "test/accuracy",
+        out / "accuracy.png",
+        "Digits over 100 clients: test accuracy by round",
+    )
     if json:
-        show.as_json({"rounds": _ROUNDS, "clients": _CLIENTS, "rate": _RATE, "plans": plans})
+        show.as_json(
+            {
+                "picture": str(picture),
+                "runs": {
+                    name: {"metrics": r.metrics, **r.guarantee.as_dict()}
+                    for name, r in results.items()
+                },
+            }
+        )
         return
     show.table(
-        ("epsilon", "noise on the sum", "noise on the mean"),
+        ("method", "test accuracy", "test loss"),
         [
-            (f"{p['budget']:g}", f"{p['noise']:.4f} C", f"{p['noise'] / (_RATE * _CLIENTS):.5f} C")
-            for p in plans
+            (name, f"{r.metrics['test/accuracy']:.3f}", f"{r.metrics['test/loss']:.3f}")
+            for name, r in results.items()
         ],
-        title=f"{_ROUNDS} rounds, {_CLIENTS} clients, Poisson cohorts of {_RATE:.0%}",
     )
-    for plan in plans:
-        show.sentence(plan["sentence"])
+    for name, result in results.items():
+        show.sentence(f"{name}. {result.guarantee.sentence()}")
+    show.sentence(f"The picture is {picture}.")

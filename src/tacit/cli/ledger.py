@@ -31,14 +31,19 @@ def show_ledger(
 
     ledger = Ledger.read(path)
     sure = ledger.guarantee(delta)
-    charges = list(ledger.charges())
+    charges = list(ledger.charges)
     if json:
         show.as_json(
             {
                 **_summary(ledger, path),
                 **sure.as_dict(),
                 "last": [
-                    {"id": c.id, "done": c.done, "label": dict(c.label), "event": encode_event(c.event)}
+                    {
+                        "id": c.id,
+                        "done": c.done,
+                        "label": dict(c.label),
+                        "event": encode_event(c.event),
+                    }
                     for c in (charges[-last:] if last else [])
                 ],
             }
@@ -69,14 +74,14 @@ def verify_ledger(path: LedgerPath, json: Json = False) -> None:
         return
     _warn_cut(ledger)
     show.sentence(
-        f"{path.name} is intact: {sum(1 for _ in ledger.charges())} charges, head"
+        f"{path.name} is intact: {sum(1 for _ in ledger.charges)} charges, head"
         f" {ledger.head[:16]}. (Whole lines missing from the end can only be seen against a"
         " checkpoint that holds a later head.)"
     )
 
 
 def _summary(ledger: Ledger, path: Path) -> dict[str, Any]:
-    charges = list(ledger.charges())
+    charges = list(ledger.charges)
     return {
         "path": str(path),
         "charges": len(charges),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +21,9 @@ Records = Mapping[str, NDArray[np.generic]]
 
 @dataclass(frozen=True, kw_only=True)
 class Federation:
-    """The clients' records with their owners' names; ``test`` is public and no client's own.
+    """The clients' records with their owners' names, and records to test on.
 
+    ``test`` is public unless ``test_from`` says that it was held out of the clients' own records.
     ``classes`` is public knowledge of the task (0 for regression), never counted from records.
     """
 
@@ -31,6 +33,7 @@ class Federation:
     test: Records | None = None
     classes: int = 0
     title: str = "federation"
+    test_from: Literal["public", "clients"] = "public"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", np.asarray(self.sizes, dtype=np.int64))
@@ -96,7 +99,9 @@ class Federation:
         return cls(
             records={k: np.asarray(v)[order] for k, v in records.items()},
             sizes=np.array([len(p) for p in parts]),
-            names=tuple(names) if names is not None else tuple(f"client-{i}" for i in range(len(parts))),
+            names=tuple(names)
+            if names is not None
+            else tuple(f"client-{i}" for i in range(len(parts))),
             test=test,
             classes=classes,
             title=title,
@@ -119,7 +124,7 @@ class Federation:
 
     def with_test(self, test: Records) -> Federation:
         """The same clients with another public test set."""
-        return replace(self, test=test)
+        return replace(self, test=test, test_from="public")
 
 
 def _check_clients(sizes: NDArray[np.int64], names: tuple[str, ...]) -> None:

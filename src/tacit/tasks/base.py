@@ -3,25 +3,40 @@
 Everything private is done per record, so a task never sees two records at once: ``loss`` takes the
 parameters and one record. ``penalty`` is a public regulariser: it holds no record, is added to the
 mean loss and is never clipped or noised.
+
+Concrete tasks are frozen dataclasses of plain numbers and tuples: they hash, so a compiled function
+can take one as a static argument. Arrays are made inside methods, in the precision that JAX is set
+to (``jax_enable_x64``), and records are cast to the precision of the parameters.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
+from tacit.errors import ConfigError
+
 Params = Any  # a pytree of arrays
 Record = Mapping[str, Array]  # one record: the columns of a Federation without the leading axis
+HostRecords = Mapping[str, NDArray[np.generic]]  # many records, in the memory of the host
 
 
 class Task(ABC):
     """What is learnt. Concrete tasks are frozen dataclasses."""
+
+    @classmethod
+    def for_data(cls, shape: tuple[int, ...], classes: int, **options: Any) -> Self:
+        """The task for records whose ``x`` has this shape; ``classes`` is 0 for regression."""
+        del shape, classes
+        return cls(**options)
 
     @abstractmethod
     def init(self, key: Array) -> Params:
@@ -48,9 +63,71 @@ class Task(ABC):
         """What the model says of each record of a batch."""
         return jax.vmap(self.output, in_axes=(None, 0))(params, records)
 
-    def metrics(
-        self, outputs: NDArray[np.floating], records: Mapping[str, NDArray[np.generic]]
-    ) -> dict[str, float]:
-        """Quality on evaluation records besides the mean loss, for instance accuracy."""
+    def sq_norms(self, params: Params, records: Record) -> Array | None:
+        """The squared norm of each record's gradient of ``loss``, or ``None``: take ``vmap(grad)``.
+
+        Models that are linear in their parameters know it without forming the gradients. The
+        penalty is public and not part of it.
+        """
+        del params, records
+        return None
+
+    def constants(self, feature_norm: float) -> tuple[float, float] | None:
+        """Strong convexity and smoothness (mu, L) of any mean loss plus penalty, or ``None``.
+
+        Valid for every data set whose records obey ``||x|| <= feature_norm``: a public bound,
+        enforced on the features, never their measured maximum.
+        """
+        del feature_norm
+        return None
+
+    def metrics(self, outputs: NDArray[np.floating], records: HostRecords) -> dict[str, float]:
+        """Quality on evaluation records besides the mean loss, for instance accuracy.
+
+        A metric that the records do not define (AUC with one class) is left out.
+        """
         del outputs, records
         return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ridge(Task):
+    """A task with the public penalty ``l2/2 ||params||^2`` over all parameters, bias included.
+
+    The bias is penalised too, so that ``l2`` is exactly the strong convexity of a convex task.
+    """
+
+    l2: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.l2) and self.l2 >= 0):
+            raise ConfigError(f"l2 is {self.l2}: give a number of at least 0.")
+
+    def penalty(self, params: Params) -> Array | float:
+        """Half of l2 times the squared norm of the parameters."""
+        if self.l2 == 0:
+            return 0.0
+        return 0.5 * self.l2 * sum(jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(params))
+
+
+def width(shape: tuple[int, ...]) -> int:
+    """How many numbers a record's ``x`` of this shape holds."""
+    return int(np.prod(shape, dtype=np.int64))
+
+
+def flat(record: Record, like: Array) -> Array:
+    """The features of one record as a vector in the precision of ``like``."""
+    return jnp.ravel(jnp.asarray(record["x"])).astype(like.dtype)
+
+
+def flat_rows(records: Record, like: Array) -> Array:
+    """The features of a batch of records, one row each, in the precision of ``like``."""
+    x = jnp.asarray(records["x"])
+    return x.reshape(x.shape[0], -1).astype(like.dtype)
+
+
+def require_positive(**numbers: int | float) -> None:
+    """Refuse sizes and scales that are not finite numbers above 0."""
+    for name, number in numbers.items():
+        if not (np.isfinite(number) and number > 0):
+            raise ConfigError(f"{name} is {number}: give a number above 0.")

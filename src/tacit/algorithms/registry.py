@@ -1,0 +1,88 @@
+"""Algorithms by name: what a configuration asks for, with its options checked."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from typing import Any, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+
+from tacit.algorithm import Algorithm
+from tacit.errors import ConfigError
+from tacit.nearest import nearest
+from tacit.sampling import Cohort, FixedCohort, FullCohort, PoissonCohort
+
+ALGORITHMS: dict[str, str] = {
+    "dp-fedavg": "fedavg:DPFedAvg",
+    "dp-fedavg-record": "dp_fedavg_record:RecordDPFedAvg",
+    "fedavg": "fedavg:FedAvg",
+}
+
+_COHORT = "clients_per_round"
+_COHORT_OPTIONS = ("cohort_rate", "cohort_size")
+
+
+def names() -> tuple[str, ...]:
+    """The names that ``make`` knows."""
+    return tuple(sorted(ALGORITHMS))
+
+
+def find(name: str) -> type[Algorithm]:
+    """The class behind a name."""
+    if name not in ALGORITHMS:
+        raise ConfigError(f"there is no algorithm {name!r}{nearest(name, ALGORITHMS)}")
+    module, attribute = ALGORITHMS[name].split(":")
+    found: type[Algorithm] = getattr(importlib.import_module(f"tacit.algorithms.{module}"), attribute)
+    return found
+
+
+def options(name: str) -> dict[str, Any]:
+    """The options of an algorithm with their defaults, as a configuration spells them."""
+    cls = find(name)
+    own = {f.name: f.default for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    if own.pop(_COHORT, None) is not None:
+        own |= dict.fromkeys(_COHORT_OPTIONS)
+    return own
+
+
+def make(name: str, **given: Any) -> Algorithm:
+    """The algorithm of this name.
+
+    ``cohort_rate`` draws Poisson cohorts, ``cohort_size`` cohorts of a fixed size; without either
+    every client takes part in every round.
+    """
+    cls, known = find(name), options(name)
+    hints = get_type_hints(cls)
+    for key in given:
+        if key not in known:
+            raise ConfigError(f"the algorithm {name!r} has no option {key!r}{nearest(key, known)}")
+    cohort = _cohort(given.pop("cohort_rate", None), given.pop("cohort_size", None))
+    checked = {key: _checked(name, key, value, hints[key]) for key, value in given.items()}
+    if _COHORT in hints and cohort is not None:
+        checked[_COHORT] = cohort
+    return cls(**checked)
+
+
+def _cohort(rate: Any, size: Any) -> Cohort | None:
+    if rate is not None and size is not None:
+        raise ConfigError("give cohort_rate (Poisson) or cohort_size (fixed), not both.")
+    if rate is not None:
+        if isinstance(rate, bool) or not isinstance(rate, (int, float)):
+            raise ConfigError(f"cohort_rate is {rate!r}; give a number above 0 and at most 1.")
+        return PoissonCohort(float(rate)) if rate != 1 else FullCohort()
+    if size is not None:
+        if isinstance(size, bool) or not isinstance(size, int):
+            raise ConfigError(f"cohort_size is {size!r}; give a whole number of clients.")
+        return FixedCohort(size)
+    return None
+
+
+def _checked(name: str, key: str, value: Any, hint: Any) -> Any:
+    try:
+        return TypeAdapter(hint).validate_python(value, strict=True)
+    except ValidationError as error:
+        reason = error.errors()[0]["msg"].replace("Input", "it", 1)
+        raise ConfigError(
+            f"the option {key!r} of the algorithm {name!r} is {value!r}: {reason}."
+        ) from None

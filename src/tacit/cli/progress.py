@@ -1,0 +1,70 @@
+"""Progress while training: rounds, time, metrics and the epsilon spent, on stderr."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from tacit.run.training import Progress
+
+
+class Watch:
+    """A line that moves in a terminal; a few plain lines elsewhere; nothing when quiet."""
+
+    def __init__(self, name: str, rounds: int, *, quiet: bool = False) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bar
+
+        self._console = Console(file=sys.stderr, highlight=False)
+        self._quiet = quiet
+        self._live = not quiet and self._console.is_terminal
+        self._seen = ""
+        self._bar = Bar(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=16),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(compact=True),
+            TextColumn("{task.fields[seen]}"),
+            console=self._console,
+            disable=not self._live,
+        )
+        self._task = self._bar.add_task(name, total=rounds, seen="compiling")
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+    def __call__(self, progress: Progress) -> None:
+        """Show where the run stands."""
+        if self._quiet:
+            return
+        if progress.metrics:
+            self._seen = _seen(progress)
+        self._bar.update(self._task, completed=progress.round, seen=self._seen)
+        if not self._live and progress.metrics:
+            self._console.print(
+                f"round {progress.round}/{progress.rounds}  {self._seen}", soft_wrap=True
+            )
+
+
+def _seen(progress: Progress) -> str:
+    parts = [
+        f"{name.split('/')[-1]} {progress.metrics[name]:.4f}"
+        for name in ("test/loss", "test/accuracy")
+        if name in progress.metrics
+    ]
+    if progress.epsilon is not None and progress.epsilon != float("inf"):
+        parts.append(f"epsilon {progress.epsilon:.3f}")
+    parts.append(f"{progress.seconds_per_round:.3f} s/round")
+    return "  ".join(parts)

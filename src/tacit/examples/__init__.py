@@ -1,0 +1,1 @@
+"""Ready configurations for ``tacit run --example NAME``."""

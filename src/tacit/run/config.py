@@ -1,0 +1,215 @@
+"""The configuration of a run: ``[data] [task] [privacy] [algorithm] [train]``.
+
+Unknown keys, wrong types and impossible values are refused with one sentence that names the nearest
+valid key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_validator
+
+from tacit.accounting.guarantee import Budget
+from tacit.errors import ConfigError
+from tacit.nearest import nearest
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class PrivacyConfig(_Section):
+    """A budget to calibrate to, or a noise to account for, or neither: no privacy."""
+
+    epsilon: float | None = None
+    delta: float | None = None
+    noise: float | None = None
+    accountant: str = "best"
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.epsilon is None and self.noise is None:
+            raise ValueError("give epsilon and delta, or noise and delta, or privacy = 'none'")
+        if self.delta is None:
+            raise ValueError("give delta: an epsilon means nothing without it (for instance 1e-5)")
+        if self.epsilon is not None:
+            Budget(self.epsilon, self.delta)
+        if self.noise is not None and not 0 < self.noise < float("inf"):
+            raise ValueError(f"noise is {self.noise}; give a positive number, or privacy = 'none'")
+        return self
+
+    @property
+    def budget(self) -> Budget | None:
+        """The budget, if one is stated."""
+        if self.epsilon is None or self.delta is None:
+            return None
+        return Budget(self.epsilon, self.delta)
+
+
+class TrainConfig(_Section):
+    """How long, from which seed, and how often to look."""
+
+    rounds: int
+    seed: int = 0
+    eval_every: int | None = None
+    dtype: Literal["float32", "float64"] = "float32"
+    oracle: bool = True
+
+    @field_validator("rounds", "eval_every")
+    @classmethod
+    def _positive(cls, value: int | None) -> int | None:
+        if value is not None and value < 1:
+            raise ValueError(f"it is {value}; give at least 1")
+        return value
+
+
+class Named(BaseModel):
+    """A name, and options that the named thing checks itself."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    name: str
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Everything but the name."""
+        return dict(self.model_extra or {})
+
+
+class RunConfig(_Section):
+    """A whole run."""
+
+    data: dict[str, Any]
+    task: Named
+    algorithm: Named
+    train: TrainConfig
+    privacy: PrivacyConfig | Literal["none"]
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> RunConfig:
+        """Check a configuration; a mistake is one sentence."""
+        try:
+            return cls.model_validate(dict(values))
+        except ValidationError as error:
+            raise ConfigError(_sentence(error, values)) from None
+
+    @classmethod
+    def load(cls, path: str | Path, changes: Sequence[str] = ()) -> RunConfig:
+        """Read a TOML file and apply ``section.key=value`` changes."""
+        return cls.from_dict(changed(read_toml(path), changes))
+
+    def with_seed(self, seed: int) -> RunConfig:
+        """The same run from another seed."""
+        return self.model_copy(update={"train": self.train.model_copy(update={"seed": seed})})
+
+    def anchored(self, base: Path) -> RunConfig:
+        """The same run with its files named from the root, so that it can be resumed anywhere."""
+        named = {
+            key: str((base / self.data[key]).resolve())
+            for key in ("path", "public", "test", "root")
+            if isinstance(self.data.get(key), str)
+        }
+        return self.model_copy(update={"data": {**self.data, **named}})
+
+    def as_dict(self) -> dict[str, Any]:
+        """The configuration as plain values, without the options that were left out."""
+        return self.model_dump(exclude_none=True)
+
+    def digest(self) -> str:
+        """A fingerprint of everything that decides the result."""
+        text = json.dumps(self.as_dict(), sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """A TOML file as a dictionary, or one sentence that says what is wrong with it."""
+    file = Path(path)
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"there is no file {file}: `tacit examples` lists ready ones.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file} cannot be read ({error.__class__.__name__}).") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{file} is not valid TOML: {error}.") from None
+
+
+def changed(values: dict[str, Any], changes: Sequence[str]) -> dict[str, Any]:
+    """Apply ``section.key=value``; the value is TOML, or plain text where that is not valid."""
+    result: dict[str, Any] = json.loads(json.dumps(values, default=str))
+    for change in changes:
+        key, sign, text = change.partition("=")
+        if not sign or not key.strip():
+            raise ConfigError(f"--set {change!r} is not of the form section.key=value.")
+        try:
+            value = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            value = text
+        place = result
+        *sections, last = key.strip().split(".")
+        for section in sections:
+            inner = place.setdefault(section, {})
+            if not isinstance(inner, dict):
+                inner = place[section] = {}
+            place = inner
+        place[last] = value
+    return result
+
+
+def to_toml(values: Mapping[str, Any]) -> str:
+    """Plain values as TOML: scalars and lists first, then tables."""
+    lines: list[str] = []
+
+    def write(table: Mapping[str, Any], path: tuple[str, ...]) -> None:
+        plain = {k: v for k, v in table.items() if not isinstance(v, Mapping)}
+        if path and (plain or not table):
+            lines.append(f"[{'.'.join(map(_key, path))}]")
+        lines.extend(f"{_key(k)} = {_value(v)}" for k, v in plain.items())
+        if plain:
+            lines.append("")
+        for name, inner in table.items():
+            if isinstance(inner, Mapping):
+                write(inner, (*path, name))
+
+    write(values, ())
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _key(name: str) -> str:
+    return name if name.replace("-", "_").isidentifier() else json.dumps(name)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_value(v) for v in value) + "]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(value) if isinstance(value, (int, float)) else json.dumps(str(value))
+
+
+_SECTIONS: dict[str, type[BaseModel]] = {
+    "train": TrainConfig,
+    "privacy": PrivacyConfig,
+}
+
+
+def _sentence(error: ValidationError, values: Mapping[str, Any]) -> str:
+    first = min(error.errors(), key=lambda e: e["type"] == "literal_error")
+    place = [str(p) for p in first["loc"] if p not in ("PrivacyConfig", "literal['none']")]
+    where = ".".join(place)
+    if first["type"] == "extra_forbidden":
+        known = _SECTIONS[place[0]].model_fields if len(place) > 1 else RunConfig.model_fields
+        return f"the configuration has no key {where!r}{nearest(place[-1], known)}"
+    if first["type"] == "missing":
+        return f"the configuration needs {where!r}: add it."
+    reason = first["msg"].removeprefix("Value error, ").replace("Input", "it", 1)
+    given = values.get(place[0]) if len(place) == 1 else first.get("input")
+    shown = f" ({given!r})" if isinstance(given, (str, int, float, bool)) else ""
+    return f"[{where}]{shown} is not usable: {reason.rstrip('.')}."

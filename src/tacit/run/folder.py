@@ -1,0 +1,174 @@
+"""A run's folder: configuration, metrics, ledger, checkpoint, model, summary.
+
+    config.toml       what was asked for, resolved
+    metrics.csv       one tidy table: round, metric, value
+    ledger.jsonl      what was spent, written before it was used
+    checkpoint.npz    the whole state, replaced in one step; holds the ledger's head
+    model.npz         the model
+    summary.json      the guarantee and the last metrics
+
+A checkpoint never speaks of a round that the ledger has not charged.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tacit import tree
+from tacit.errors import TacitError
+from tacit.tree import Tree
+
+_META = "__tacit__"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measured number."""
+
+    round: int
+    metric: str
+    value: float
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where a run stands: the next round, its state, and the ledger's head at that point."""
+
+    round: int
+    state: Tree
+    head: str
+    digest: str
+
+
+class RunFolder:
+    """The files of one run."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise TacitError(
+                f"the folder {self.path} cannot be made ({error.strerror}): choose another --out."
+            ) from None
+
+    @property
+    def config(self) -> Path:
+        """The resolved configuration."""
+        return self.path / "config.toml"
+
+    @property
+    def ledger(self) -> Path:
+        """What was spent."""
+        return self.path / "ledger.jsonl"
+
+    @property
+    def started(self) -> bool:
+        """Whether a run lives here already."""
+        return self.ledger.exists()
+
+    def write_text(self, name: str, text: str) -> None:
+        """Replace a text file in one step."""
+        _replace(self.path / name, text.encode())
+
+    def write_summary(self, summary: Mapping[str, Any]) -> None:
+        """Replace the summary."""
+        self.write_text("summary.json", json.dumps(_plain(summary), indent=2) + "\n")
+
+    def write_metrics(self, rows: Iterable[Row]) -> None:
+        """Replace the table of metrics."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(("round", "metric", "value"))
+        writer.writerows((row.round, row.metric, repr(row.value)) for row in rows)
+        self.write_text("metrics.csv", text.getvalue())
+
+    def read_metrics(self, before: int) -> list[Row]:
+        """The rows up to a round; later ones belong to rounds that will be run again."""
+        path = self.path / "metrics.csv"
+        if not path.exists():
+            return []
+        with path.open(newline="") as file:
+            rows = [
+                Row(int(r["round"]), r["metric"], float(r["value"])) for r in csv.DictReader(file)
+            ]
+        return [row for row in rows if row.round <= before]
+
+    def write_model(self, params: Tree) -> None:
+        """Save the model's arrays under their paths."""
+        _replace(self.path / "model.npz", _npz(tree.to_named(params)))
+
+    def write_checkpoint(self, checkpoint: Checkpoint) -> None:
+        """Replace the checkpoint in one step."""
+        meta = {"round": checkpoint.round, "head": checkpoint.head, "digest": checkpoint.digest}
+        arrays = dict(tree.to_named(checkpoint.state))
+        arrays[_META] = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
+        _replace(self.path / "checkpoint.npz", _npz(arrays))
+
+    def read_checkpoint(self, like: Tree) -> Checkpoint | None:
+        """The checkpoint, or None before the first; a damaged one is refused."""
+        path = self.path / "checkpoint.npz"
+        if not path.exists():
+            return None
+        try:
+            with np.load(path, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
+            meta = json.loads(arrays.pop(_META).tobytes())
+            state = tree.from_named(arrays, like)
+            return Checkpoint(int(meta["round"]), state, str(meta["head"]), str(meta["digest"]))
+        except (OSError, ValueError, KeyError, EOFError) as error:
+            raise TacitError(
+                f"{path} cannot be read ({error}): start again in another folder."
+            ) from None
+
+
+def load_model(path: str | Path, like: Tree) -> Tree:
+    """A saved model in the shape of ``like``."""
+    with np.load(path, allow_pickle=False) as archive:
+        return tree.from_named({name: archive[name] for name in archive.files}, like)
+
+
+def _npz(arrays: Mapping[str, Any]) -> bytes:
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Write beside, flush to disk, rename: a reader sees the old file or the new one."""
+    beside = path.with_name(f".{path.name}.new")
+    try:
+        with beside.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+        raise TacitError(f"{path} cannot be written ({error.strerror}).") from None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return str(value)
+    return value

@@ -1,0 +1,291 @@
+"""Training inside a budget: charge, run, look, save; and continue after any crash.
+
+Rounds are run in short stretches. Before a stretch its charges are on disk; after it the checkpoint
+is, and then the charges are marked done. A simulation draws the same noise again when it repeats a
+round, so a repeated round is the same release and is not charged twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from tacit.accounting import Budget, Guarantee, Ledger
+from tacit.algorithm import Algorithm, Population
+from tacit.data.federation import Federation, Records
+from tacit.errors import BudgetError, TacitError
+from tacit.planning import Plan, calibrate
+from tacit.run.folder import Checkpoint, Row, RunFolder
+from tacit.simulation import RunState, Simulator
+from tacit.simulation.devices import Precision
+from tacit.tasks.base import Params, Task
+
+_STRETCH_SECONDS = 1.0
+_SAVE_SECONDS = 5.0
+_ORACLE_RECORDS = 20_000
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands. Metrics and the epsilon spent are there when they were computed."""
+
+    round: int
+    rounds: int
+    seconds_per_round: float
+    metrics: dict[str, float]
+    epsilon: float | None
+
+
+@dataclass(frozen=True)
+class Result:
+    """A trained model with its history and its guarantee."""
+
+    params: Params
+    guarantee: Guarantee
+    rows: list[Row]
+    rounds: int
+    stopped: str | None = None
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The last value of every metric."""
+        return {row.metric: row.value for row in self.rows}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How to run a plan, apart from what it computes."""
+
+    seed: int = 0
+    delta: float = 0.0
+    budget: Budget | None = None
+    eval_every: int | None = None
+    dtype: Precision = "float32"
+    oracle: bool = True
+    digest: str = ""
+    on_progress: Callable[[Progress], None] = field(default=lambda _: None)
+
+
+def train(
+    algorithm: Algorithm,
+    task: Task,
+    federation: Federation,
+    *,
+    rounds: int,
+    budget: Budget | None = None,
+    delta: float | None = None,
+    seed: int = 0,
+    eval_every: int | None = None,
+    dtype: Precision = "float32",
+    out: str | Path | None = None,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> Result:
+    """Train in simulation. With a budget the noise is calibrated to it; otherwise it is counted.
+
+    The guarantee of the result is for the whole run. ``out`` keeps everything in a folder; calling
+    again with the same folder continues.
+    """
+    population = Population(tuple(int(n) for n in federation.sizes))
+    plan = Plan(algorithm, task, population, rounds)
+    if budget is not None:
+        plan = calibrate(plan, budget)
+    settings = Settings(
+        seed=seed,
+        delta=budget.delta if budget is not None else delta or 0.0,
+        budget=budget,
+        eval_every=eval_every,
+        dtype=dtype,
+        on_progress=on_progress,
+    )
+    return run_plan(plan, federation, settings, RunFolder(out) if out is not None else None)
+
+
+def rounds_within(plan: Plan, budget: Budget) -> int:
+    """How many rounds of the plan the budget covers."""
+
+    def covered(rounds: int) -> bool:
+        shorter = replace(plan, rounds=rounds)
+        return shorter.guarantee(budget.delta).epsilon <= budget.epsilon
+
+    if covered(plan.rounds):
+        return plan.rounds
+    if not covered(1):
+        raise BudgetError(
+            f"not even one round fits epsilon {budget.epsilon:g} at delta {budget.delta:g} with"
+            " this noise: raise the noise or the budget."
+        )
+    low, high = 1, plan.rounds
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if covered(middle) else (low, middle)
+    return low
+
+
+def run_plan(
+    plan: Plan, federation: Federation, settings: Settings, folder: RunFolder | None = None
+) -> Result:
+    """Run a plan whose noise is settled, never beyond the budget."""
+    rounds = plan.rounds if settings.budget is None else rounds_within(plan, settings.budget)
+    stopped = None
+    if rounds < plan.rounds:
+        stopped = f"the budget covers {rounds} of the {plan.rounds} rounds"
+        plan = replace(plan, rounds=rounds)
+    simulator = Simulator(
+        plan.algorithm, plan.task, federation, seed=settings.seed, dtype=settings.dtype
+    )
+    run = _Run(plan, simulator, settings, folder)
+    try:
+        run.go()
+    finally:
+        run.close()
+    result = Result(
+        params=simulator.params(run.state),
+        guarantee=run.guarantee(rounds),
+        rows=run.rows,
+        rounds=rounds,
+        stopped=stopped,
+    )
+    if folder is not None:
+        folder.write_model(result.params)
+    return result
+
+
+class _Run:
+    """One run on its way."""
+
+    def __init__(
+        self, plan: Plan, simulator: Simulator, settings: Settings, folder: RunFolder | None
+    ) -> None:
+        self.plan, self.simulator, self.settings, self.folder = plan, simulator, settings, folder
+        self.state, self.round, self.rows = simulator.init(), 0, list[Row]()
+        self.ledger: Ledger | None = None
+        self._open_charges: list[int] = []
+        self._saved_at = time.monotonic()
+        self._spent: dict[int, Guarantee] = {}
+        self._oracle = self._oracle_records()
+        if folder is not None:
+            self._open(folder)
+
+    def go(self) -> None:
+        """All rounds that are left."""
+        if self.round == 0 and not self.rows:
+            self._look()
+        last, stretch = self.plan.rounds, 1
+        while self.round < last:
+            until = min(self._next_look(), last)
+            count = max(1, min(stretch, until - self.round))
+            self._charge(count)
+            begun = time.monotonic()
+            state = self.simulator.advance(self.state, self.round, count)
+            jax.block_until_ready(state.server)
+            seconds = (time.monotonic() - begun) / count
+            self.state, self.round = state, self.round + count
+            stretch = max(1, min(int(_STRETCH_SECONDS / max(seconds, 1e-6)), 4 * count))
+            looked = self._look() if self.round == until else {}
+            if looked or self.round == last or time.monotonic() - self._saved_at > _SAVE_SECONDS:
+                self._save()
+            spent = self.guarantee(self.round).epsilon if looked else None
+            self.settings.on_progress(Progress(self.round, last, seconds, looked, spent))
+
+    def guarantee(self, rounds: int) -> Guarantee:
+        """The sentence for the first rounds of the plan."""
+        if rounds not in self._spent:
+            self._spent[rounds] = replace(self.plan, rounds=max(rounds, 1)).guarantee(
+                self.settings.delta
+            )
+        return self._spent[rounds]
+
+    def close(self) -> None:
+        """Let go of the ledger."""
+        if self.ledger is not None:
+            self.ledger.close()
+
+    def _open(self, folder: RunFolder) -> None:
+        about = {"digest": self.settings.digest, "seed": self.settings.seed}
+        if not folder.started:
+            self.ledger = Ledger.create(
+                folder.ledger,
+                unit=self.plan.unit,
+                relation=self.plan.relation,
+                observer=self.plan.observer,
+                about=about,
+            )
+            return
+        self.ledger = Ledger.open(folder.ledger)
+        if dict(self.ledger.about) != about:
+            raise TacitError(
+                f"{folder.path} holds another run (its configuration or seed differs): choose"
+                " another folder, or resume it with its own configuration."
+            )
+        found = folder.read_checkpoint(self.state)
+        if found is None:
+            return
+        if not self.ledger.contains(found.head):
+            raise TacitError(
+                f"the ledger of {folder.path} is older than its checkpoint: charges are missing,"
+                " so the run cannot go on."
+            )
+        self.state, self.round = self.simulator.place(RunState(*found.state)), found.round
+        self.rows = folder.read_metrics(found.round)
+
+    def _charge(self, count: int) -> None:
+        """Pay for the next rounds; what an interrupted run has paid already is the same release."""
+        if self.ledger is None:
+            return
+        due, paid = [], []
+        for round_ in range(self.round, self.round + count):
+            for phase, event in self.plan.events(round_):
+                label = {"round": round_, "phase": phase}
+                known = self.ledger.find(**label)
+                if known:
+                    paid += known
+                else:
+                    due.append((event, label))
+        self._open_charges += paid + self.ledger.charge_all(due)
+
+    def _next_look(self) -> int:
+        every = self.settings.eval_every or -(-self.plan.rounds // 20)
+        return (self.round // every + 1) * every
+
+    def _look(self) -> dict[str, float]:
+        """Measure: the public test set, and the clients' own records as an oracle would."""
+        params = self.simulator.params(self.state)
+        measured: dict[str, float] = {}
+        test = self.simulator.federation.test
+        if test is not None:
+            measured |= _prefixed("test", self.simulator.evaluate(params, test))
+        if self._oracle is not None:
+            measured |= _prefixed("oracle", self.simulator.evaluate(params, self._oracle))
+        self.rows += [Row(self.round, name, value) for name, value in measured.items()]
+        return measured
+
+    def _oracle_records(self) -> Records | None:
+        if not self.settings.oracle:
+            return None
+        records = self.simulator.federation.records
+        total = len(next(iter(records.values())))
+        if total <= _ORACLE_RECORDS:
+            return records
+        some = np.random.default_rng(0).choice(total, _ORACLE_RECORDS, replace=False)
+        return {name: column[some] for name, column in records.items()}
+
+    def _save(self) -> None:
+        if self.folder is None or self.ledger is None:
+            return
+        state: Any = jax.tree.map(np.asarray, self.state)
+        self.folder.write_metrics(self.rows)
+        self.folder.write_checkpoint(
+            Checkpoint(self.round, state, self.ledger.head, self.settings.digest)
+        )
+        self.ledger.done_all(self._open_charges)
+        self._open_charges, self._saved_at = [], time.monotonic()
+
+
+def _prefixed(prefix: str, values: dict[str, float]) -> dict[str, float]:
+    return {f"{prefix}/{name}": value for name, value in values.items()}

@@ -1,0 +1,126 @@
+"""Logistic regression: two classes with one score, many classes with one score each.
+
+Both are convex with constants that hold for every record inside a public bound on the features:
+the curvature of the logistic loss is at most 1/4, that of the softmax at most 1/2. The papers'
+setting without a bias is ``bias = false``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+
+from tacit.errors import ConfigError
+from tacit.tasks.base import (
+    HostRecords,
+    Params,
+    Record,
+    Ridge,
+    flat,
+    flat_rows,
+    require_positive,
+    width,
+)
+from tacit.tasks.classifier import Classifier
+from tacit.tasks.linear import linear_output, linear_zeros
+from tacit.tasks.metrics import accuracy, auc, defined
+
+
+@dataclass(frozen=True, kw_only=True)
+class Logistic(Ridge):
+    """Two classes, labels 0 and 1; the output is the log-odds of 1."""
+
+    features: int
+    bias: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_positive(features=self.features)
+
+    @classmethod
+    def for_data(cls, shape: tuple[int, ...], classes: int, **options: Any) -> Self:
+        """One weight for each number of ``x``."""
+        if classes != 2:
+            raise ConfigError(
+                f"logistic needs 2 classes and the data has {classes}: "
+                f"choose {'multinomial' if classes > 2 else 'least-squares'}."
+            )
+        return cls(features=width(shape), **options)
+
+    def init(self, key: Array) -> Params:
+        """Zeros."""
+        del key
+        return linear_zeros((self.features,), self.bias)
+
+    def output(self, params: Params, record: Record) -> Array:
+        """The log-odds."""
+        return linear_output(params, flat(record, params["w"]))
+
+    def loss(self, params: Params, record: Record) -> Array:
+        """``log(1 + exp(-s z))`` with the sign ``s`` of the label."""
+        z = self.output(params, record)
+        return jax.nn.softplus((1 - 2 * jnp.reshape(record["y"], ()).astype(z.dtype)) * z)
+
+    def sq_norms(self, params: Params, records: Record) -> Array:
+        """``(sigmoid(z) - y)^2 (||x||^2 + bias)``."""
+        x = flat_rows(records, params["w"])
+        gap = jax.nn.sigmoid(linear_output(params, x)) - jnp.reshape(records["y"], (-1,))
+        return jnp.square(gap) * (jnp.sum(x * x, axis=1) + self.bias)
+
+    def constants(self, feature_norm: float) -> tuple[float, float]:
+        """(l2, (R^2 + bias) / 4 + l2)."""
+        return self.l2, (feature_norm**2 + self.bias) / 4 + self.l2
+
+    def metrics(self, outputs: NDArray[np.floating], records: HostRecords) -> dict[str, float]:
+        """Accuracy and AUC."""
+        labels, z = np.ravel(records["y"]), np.ravel(outputs)
+        scores = np.stack([np.zeros_like(z), z], axis=1)
+        return defined(accuracy=accuracy(scores, labels), auc=auc(z, labels))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Multinomial(Classifier):
+    """Softmax regression with a column of weights for each class."""
+
+    features: int
+    bias: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_positive(features=self.features)
+
+    @classmethod
+    def for_data(cls, shape: tuple[int, ...], classes: int, **options: Any) -> Self:
+        """A weight for each number of ``x`` and each class."""
+        return cls(features=width(shape), classes=classes, **options)
+
+    def init(self, key: Array) -> Params:
+        """Zeros."""
+        del key
+        return linear_zeros((self.features, self.classes), self.bias)
+
+    def output(self, params: Params, record: Record) -> Array:
+        """One score for each class."""
+        return linear_output(params, flat(record, params["w"]))
+
+    def sq_norms(self, params: Params, records: Record) -> Array:
+        """``||softmax - onehot||^2 (||x||^2 + bias)``."""
+        return softmax_sq_norms(params, flat_rows(records, params["w"]), records["y"], self.bias)
+
+    def constants(self, feature_norm: float) -> tuple[float, float]:
+        """(l2, (R^2 + bias) / 2 + l2)."""
+        return self.l2, (feature_norm**2 + self.bias) / 2 + self.l2
+
+
+def softmax_sq_norms(params: Params, x: Array, labels: Array, bias: bool) -> Array:
+    """Squared gradient norms of softmax regression on feature rows ``x``."""
+    scores = linear_output(params, x)
+    target = jax.nn.one_hot(jnp.reshape(labels, (-1,)), scores.shape[-1], dtype=scores.dtype)
+    gap = jax.nn.softmax(scores, axis=-1) - target
+    return jnp.sum(gap * gap, axis=1) * (jnp.sum(x * x, axis=1) + bias)

@@ -1,0 +1,112 @@
+"""Tasks by name: what a configuration file asks for, with its options checked.
+
+The shape of the data comes from the federation and is not repeated in the configuration.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import importlib
+from collections.abc import Iterable
+from typing import Any, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+
+from tacit.errors import ConfigError
+from tacit.tasks.base import Task
+
+# A class of this package, and the defaults that the name changes.
+TASKS: dict[str, tuple[str, dict[str, Any]]] = {
+    "cifar-cnn": ("cnn:CNN", {"filters": (16, 32), "kernel": 5, "hidden": (64,)}),
+    "cnn": ("cnn:CNN", {}),
+    "cox-piecewise": ("survival:CoxPiecewise", {}),
+    "least-squares": ("linear:LeastSquares", {}),
+    "logistic": ("logistic:Logistic", {}),
+    "lstm": ("flax_models:LSTM", {}),
+    "mlp": ("mlp:MLP", {}),
+    "mobilenet": ("cnn:MobileNet", {}),
+    "multinomial": ("logistic:Multinomial", {}),
+    "poisson": ("counts:Poisson", {}),
+    "quadratic": ("linear:Quadratic", {}),
+    "random-features": ("random_features:RandomFeatures", {}),
+    "small-cnn": ("cnn:CNN", {"filters": (2, 1), "hidden": ()}),
+    "unet3d": ("flax_models:UNet3D", {}),
+    "vgg11": ("flax_models:VGG11", {}),
+    "weibull": ("survival:Weibull", {}),
+}
+
+REFUSED = {
+    "cox": (
+        "Cox's partial likelihood compares each event with all records still at risk, so no "
+        "record has a contribution of its own to bound: choose 'cox-piecewise' (the same "
+        "hazard ratios, the baseline on a public grid of cuts) or 'weibull'."
+    ),
+}
+
+# Taken from the data, never from a configuration.
+_FROM_DATA = frozenset({"features", "classes"})
+
+
+def names() -> tuple[str, ...]:
+    """The names that ``make`` knows, in alphabetical order."""
+    return tuple(sorted(TASKS))
+
+
+def find(name: str) -> type[Task]:
+    """The class behind a name."""
+    if name in REFUSED:
+        raise ConfigError(REFUSED[name])
+    if name not in TASKS:
+        raise ConfigError(f"there is no task {name!r}{_nearest(name, names())}")
+    module, attribute = TASKS[name][0].split(":")
+    found: type[Task] = getattr(importlib.import_module(f"tacit.tasks.{module}"), attribute)
+    return found
+
+
+def options(name: str) -> dict[str, Any]:
+    """The options of a task with their defaults; ``None`` is taken from the data if not stated."""
+    own = {
+        field.name: None if field.default is dataclasses.MISSING else field.default
+        for field in dataclasses.fields(find(name))  # type: ignore[arg-type]
+        if field.name not in _FROM_DATA
+    }
+    return own | TASKS[name][1]
+
+
+def make(name: str, *, shape: tuple[int, ...], classes: int = 0, **given: Any) -> Task:
+    """The task of this name for records whose ``x`` has ``shape``, with ``classes`` labels.
+
+    >>> make("multinomial", shape=(8, 8), classes=10, l2=0.01)
+    Multinomial(l2=0.01, classes=10, features=64, bias=True)
+    """
+    cls = find(name)
+    known = options(name)
+    hints = get_type_hints(cls)
+    for key in given:
+        if key not in known:
+            raise ConfigError(f"the task {name!r} has no option {key!r}{_nearest(key, known)}")
+    checked = {key: _checked(name, key, value, hints[key]) for key, value in given.items()}
+    return cls.for_data(tuple(shape), classes, **TASKS[name][1] | checked)
+
+
+def _checked(name: str, key: str, value: Any, hint: Any) -> Any:
+    try:
+        return TypeAdapter(hint).validate_python(_hashable(value), strict=True)
+    except ValidationError as error:
+        reason = error.errors()[0]["msg"].replace("Input", "it", 1)
+        raise ConfigError(
+            f"the option {key!r} of the task {name!r} is {value!r}: {reason}."
+        ) from None
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(_hashable(v) for v in value) if isinstance(value, list | tuple) else value
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    choices = sorted(known)
+    close = difflib.get_close_matches(word, choices, n=1)
+    if close:
+        return f": did you mean {close[0]!r}?"
+    return f": choose one of {', '.join(choices)}." if choices else ": it has none."

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tacit.data import generators
+from tacit.errors import DataError
+
+
+def test_quadratic_is_solved_exactly_at_its_optimum() -> None:
+    federation, optimum = generators.quadratic(clients=3, records=50, dimension=7, seed=1)
+    assert federation.clients == 3
+    assert federation.records["x"].shape == (150, 7)
+    np.testing.assert_allclose(federation.records["x"] @ optimum, federation.records["y"])
+    assert np.linalg.norm(federation.records["x"], axis=1).mean() == pytest.approx(1, abs=0.1)
+
+
+def test_client_quadratics_gradient_vanishes_at_the_optimum() -> None:
+    federation, optimum = generators.client_quadratics(clients=100, seed=0)
+    a, center = federation.records["a"], federation.records["center"]
+    assert a.shape == (100, 200, 20)
+    assert federation.sizes.tolist() == [1] * 100
+    gradient = np.einsum("ndr,ner,ne->d", a, a, optimum - center, optimize=True) / 100
+    assert np.abs(gradient).max() < 1e-8
+    assert a.std() == pytest.approx(1 / 20, rel=0.01)
+
+
+def test_client_quadratics_start_gap_of_the_specification() -> None:
+    # from optimum + uniform(0, 1) the gap is 1.675 on average over three problems
+    gaps = []
+    for seed in range(3):
+        federation, optimum = generators.client_quadratics(seed=seed)
+        a, center = federation.records["a"], federation.records["center"]
+
+        def value(w: np.ndarray, a: np.ndarray = a, center: np.ndarray = center) -> float:
+            return float((np.einsum("ndr,nd->nr", a, w - center) ** 2).sum() / 2 / len(a))
+
+        start = optimum + np.random.default_rng(100 + seed).random(200)
+        gaps.append(value(start) - value(optimum))
+    assert np.mean(gaps) == pytest.approx(1.675, rel=0.1)
+
+
+def test_fedexp_regression_has_the_stated_size() -> None:
+    federation, optimum = generators.fedexp_regression(clients=400, dimension=100)
+    x = federation.records["x"]
+    np.testing.assert_allclose(x @ optimum, federation.records["y"])
+    assert (x**2).sum(axis=1).mean() == pytest.approx(2.1 * 100, rel=0.05)
+
+
+def test_ijcnn_like_rows_have_norm_one_and_both_labels() -> None:
+    federation = generators.ijcnn_like()
+    np.testing.assert_allclose(np.linalg.norm(federation.records["x"], axis=1), 1)
+    assert (federation.clients, federation.classes) == (20, 2)
+    assert 0.3 < federation.records["y"].mean() < 0.7
+
+
+def test_breast_cancer_clients_differ() -> None:
+    federation = generators.breast_cancer_clients()
+    shares = [federation.client(i)["y"].mean() for i in range(5)]
+    assert int(federation.sizes.sum()) == 569
+    assert shares[0] < 0.1
+    assert shares[-1] > 0.9
+    assert np.linalg.norm(federation.records["x"], axis=1) == pytest.approx(1.0)
+
+
+def test_seeds_and_bad_numbers() -> None:
+    one, two = (generators.quadratic(seed=s).optimum for s in (0, 1))
+    assert not np.allclose(one, two)
+    np.testing.assert_array_equal(one, generators.quadratic(seed=0).optimum)
+    with pytest.raises(DataError, match="clients is 0"):
+        generators.quadratic(clients=0)

@@ -1,0 +1,114 @@
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacit.tasks.conv import conv2d, depthwise2d, max_pool, output_size, tile_width
+
+SHAPES = [
+    # height, width, cin, kh, kw, cout, stride, padding
+    (28, 28, 1, 4, 4, 4, 1, "valid"),
+    (12, 12, 4, 4, 4, 8, 1, "valid"),
+    (9, 13, 2, 3, 3, 5, 1, "same"),
+    (10, 11, 3, 3, 2, 6, 2, "same"),
+    (11, 8, 2, 5, 3, 64, 2, "valid"),
+    (7, 7, 3, 1, 1, 200, 1, "valid"),
+    (8, 9, 2, 3, 3, 4, 3, "same"),
+]
+
+
+def pair(shape, seed=0):
+    height, width, cin, kh, kw, cout, stride, padding = shape
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((height, width, cin))
+    kernel = rng.standard_normal((kh, kw, cin, cout))
+    return x, kernel, {"stride": stride, "padding": padding}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_both_forms_have_one_meaning_in_float64(shape, x64):
+    x, kernel, how = pair(shape)
+
+    @functools.partial(jax.jit, static_argnums=2)
+    def study(x, kernel, form):
+        def value(x, kernel):
+            out = conv2d(x, kernel, form=form, **how)
+            return jnp.sum(jnp.sin(out)), out
+
+        gradients, out = jax.grad(value, argnums=(0, 1), has_aux=True)(x, kernel)
+        return out, gradients
+
+    for a, b in zip(
+        jax.tree.leaves(study(x, kernel, "banded")),
+        jax.tree.leaves(study(x, kernel, "lax")),
+        strict=True,
+    ):
+        assert a.shape == b.shape
+        assert a.dtype == jnp.float64
+        np.testing.assert_allclose(a, b, atol=1e-10)
+
+
+def test_both_forms_agree_over_clients_and_records(x64):
+    """Weights that differ by client and gradients of single records: what the simulator does."""
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((3, 2, 8, 8, 2))
+    kernels = rng.standard_normal((3, 3, 3, 2, 4))
+
+    def gradients(form):
+        grad = jax.grad(lambda k, x: jnp.sum(conv2d(x, k, form=form) ** 3))
+        return jax.jit(jax.vmap(jax.vmap(grad, in_axes=(None, 0))))(kernels, x)
+
+    np.testing.assert_allclose(gradients("banded"), gradients("lax"), rtol=1e-10, atol=1e-9)
+
+
+def test_auto_is_banded_on_a_cpu(monkeypatch):
+    x, kernel, how = pair(SHAPES[0])
+
+    def has_conv(form="auto"):
+        text = str(jax.make_jaxpr(lambda x, k: conv2d(x, k, form=form, **how))(x, kernel))
+        return "conv_general_dilated" in text
+
+    monkeypatch.setattr(jax, "default_backend", lambda: "cpu")
+    assert not has_conv()
+    assert has_conv("lax")
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert has_conv()
+    assert not has_conv("banded")
+
+
+@pytest.mark.parametrize(("stride", "padding"), [(1, "same"), (2, "same"), (2, "valid")])
+def test_depthwise_is_a_grouped_convolution(stride, padding, x64):
+    rng = np.random.default_rng(2)
+    x, kernel = rng.standard_normal((9, 10, 4)), rng.standard_normal((3, 3, 4))
+    expected = jax.lax.conv_general_dilated(
+        x[None],
+        kernel[:, :, None, :],
+        (stride, stride),
+        padding.upper(),
+        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+        feature_group_count=4,
+    )[0]
+    found = jax.jit(lambda x, k: depthwise2d(x, k, stride=stride, padding=padding))(x, kernel)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_max_pool_by_hand():
+    x = jnp.arange(15.0).reshape(3, 5, 1)
+    np.testing.assert_array_equal(max_pool(x, 2)[..., 0], [[6, 8]])
+
+
+@given(st.integers(1, 64), st.integers(1, 7), st.integers(1, 300))
+@settings(max_examples=200)
+def test_tiles_cover_the_width(columns, kw, cout):
+    tile = tile_width(columns, kw, cout)
+    assert 1 <= tile <= columns
+    assert tile <= max(2 * kw + 1, 1)
+
+
+def test_output_sizes():
+    assert output_size(28, 4, 1, "valid") == 25
+    assert output_size(28, 3, 2, "same") == 14
