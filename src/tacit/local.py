@@ -24,7 +24,9 @@ StepSize = Array | float
 Correction = Tree | None
 
 
-def gradient(task: Task, batch: Batch, key: Array, step: Array, params: Params, data: ClientData) -> Tree:
+def gradient(
+    task: Task, batch: Batch, key: Array, step: Array, params: Params, data: ClientData
+) -> Tree:
     """The gradient of the mean loss over the chosen records plus the penalty; not private."""
 
     def total(records: Record, weights: Array) -> Tree:
@@ -168,7 +170,9 @@ def sum_over_chosen(
         return number + 1, tree.add(summed, one(number))
 
     trips = -(-count // chunk)
-    _, summed = lax.while_loop(lambda c: c[0] < trips, add, (jnp.zeros((), trips.dtype), tree.zeros_like(like)))
+    _, summed = lax.while_loop(
+        lambda c: c[0] < trips, add, (jnp.zeros((), trips.dtype), tree.zeros_like(like))
+    )
     return summed, count
 
 

@@ -226,7 +226,8 @@ class ShuffledBatches:
         """The step's slice of its epoch's permutation."""
         batches = -(-size // self.size)
         epoch, place = step // batches, step % batches
-        order = jnp.argsort(_scores(jax.random.fold_in(key, epoch), size, capacity), descending=True)
+        scores = _scores(jax.random.fold_in(key, epoch), size, capacity)
+        order = jnp.argsort(scores, descending=True)
         start = place * self.size
         rows = jnp.minimum(start + jnp.arange(min(self.size, capacity)), capacity - 1)
         return order[rows], jnp.minimum(self.size, size - start)

@@ -44,9 +44,7 @@ class Stream(NamedTuple):
         """The key of the server's noise in a phase."""
         return jax.random.fold_in(self._phase(round_, phase), 0)
 
-    def client(
-        self, round_: Array | int, phase: int, client: Array | int
-    ) -> tuple[Array, Array]:
+    def client(self, round_: Array | int, phase: int, client: Array | int) -> tuple[Array, Array]:
         """A client's keys in a phase: for its local work, and for leaving."""
         key = jax.random.fold_in(self._phase(round_, phase), client + 1)
         return jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)

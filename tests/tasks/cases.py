@@ -1,5 +1,6 @@
 """One row for each task: the task and a few records of its kind."""
 
+import jax
 import numpy as np
 
 from tacit.tasks import make
@@ -53,3 +54,20 @@ CASES = {
         IMAGES,
     ),
 }
+
+
+def trains(task, records, steps=40, rate=0.3):
+    """A few steps of gradient descent lower the loss; returns the last parameters."""
+    params = jax.jit(task.init)(jax.random.key(0))
+
+    @jax.jit
+    def step(params):
+        loss, slope = jax.value_and_grad(lambda p: task.losses(p, records).mean())(params)
+        return loss, jax.tree.map(lambda p, g: p - rate * g, params, slope)
+
+    first, params = step(params)
+    for _ in range(steps):
+        last, params = step(params)
+    assert np.isfinite(first)
+    assert last < first
+    return params

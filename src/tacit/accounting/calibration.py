@@ -90,7 +90,7 @@ def _bisect(
     eps_low = spent(low)
     while eps_high < target * (1 - tolerance) and high / low > 1 + 1e-12:
         middle = math.sqrt(low * high)
-        if math.isfinite(eps_low) and 0 < eps_high:
+        if math.isfinite(eps_low) and eps_high > 0:
             # epsilon is close to a power of the noise: aim just inside the target, then safeguard
             slope = (math.log(eps_low) - math.log(eps_high)) / (math.log(low) - math.log(high))
             aim = target * (1 - tolerance / 2)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, get_args
+from typing import Literal, TypeAlias, get_args
 
 import attr
 from dp_accounting import dp_event
@@ -19,12 +19,12 @@ from dp_accounting import dp_event
 from tacit.accounting.guarantee import Relation, check_relation
 from tacit.errors import TacitError
 
-DpEvent = dp_event.DpEvent
+DpEvent: TypeAlias = dp_event.DpEvent
 Shape = Literal["ball", "interval"]
 
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
-class PureDpEvent(dp_event.DpEvent):
+class PureDpEvent(dp_event.DpEvent):  # type: ignore[misc]
     """A mechanism whose likelihood ratio never exceeds ``exp(epsilon)``, for instance PrivUnit."""
 
     epsilon: float

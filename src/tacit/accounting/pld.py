@@ -90,7 +90,7 @@ class GridLaw:
     @property
     def losses(self) -> Floats:
         """The losses that carry mass."""
-        return self.step * (self.first + np.arange(len(self.probs)))
+        return self.step * (self.first + np.arange(len(self.probs), dtype=np.float64))
 
     def cumulant(self, theta: float) -> float:
         """log E exp(theta * loss) over the finite part."""
@@ -110,7 +110,7 @@ def on_grid(pair: Pair, step: float, span: tuple[float, float]) -> GridLaw:
     low, high = span
     # One cell more on both sides: an atom at the end of the span must not fall outside by rounding.
     first, last = math.floor(low / step) - 1, math.ceil(high / step) + 1
-    edges = step * np.arange(first, last + 1)
+    edges = step * np.arange(first, last + 1, dtype=np.float64)
     p_mass, q_mass = pair.masses(edges)
     inside_p, inside_q = p_mass[1:-1], q_mass[1:-1]
     with np.errstate(over="ignore", invalid="ignore"):

@@ -36,7 +36,9 @@ def record_batch(kind: Batches, size: int | None) -> Batch:
         return FullBatch()
     if size is None:
         raise TacitError(f"{kind} batches need a batch_size.")
-    return {"fixed": FixedBatch, "poisson": PoissonBatch, "shuffled": ShuffledBatches}[kind](size)
+    if kind == "poisson":
+        return PoissonBatch(size)
+    return ShuffledBatches(size) if kind == "shuffled" else FixedBatch(size)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -100,9 +100,7 @@ class FedAvg(Algorithm):
             return {"update": tree.subtract(trained, params)}, state
 
         return (
-            Phase(
-                name="train", client=train, server=self.step, releases={"update": self.release}
-            ),
+            Phase(name="train", client=train, server=self.step, releases={"update": self.release}),
         )
 
     def step(self, state: ServerState, mean: Message) -> ServerState:

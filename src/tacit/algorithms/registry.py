@@ -33,7 +33,9 @@ def find(name: str) -> type[Algorithm]:
     if name not in ALGORITHMS:
         raise ConfigError(f"there is no algorithm {name!r}{nearest(name, ALGORITHMS)}")
     module, attribute = ALGORITHMS[name].split(":")
-    found: type[Algorithm] = getattr(importlib.import_module(f"tacit.algorithms.{module}"), attribute)
+    found: type[Algorithm] = getattr(
+        importlib.import_module(f"tacit.algorithms.{module}"), attribute
+    )
     return found
 
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import typer
 
-from tacit.cli import account, data, demo, ledger, run as running
+from tacit.cli import account, data, demo, ledger
+from tacit.cli import run as running
 from tacit.errors import TacitError
 
 app = typer.Typer(
@@ -26,7 +27,7 @@ app.command("examples")(running.examples)
 app.command("demo")(demo.demo)
 
 # The base of all usage errors; typer carries its own copy of click, so it is found through typer.
-_UsageMistake = typer.BadParameter.__mro__[2]
+_UsageMistake: type[Exception] = typer.BadParameter.__mro__[2]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

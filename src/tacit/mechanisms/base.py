@@ -15,9 +15,7 @@ from tacit.tree import Tree
 class Mechanism(Protocol):
     """Noise and its price, both read from the same fields."""
 
-    def noised(
-        self, key: Array, value: Tree, radius: Array | float, round_: Array | int
-    ) -> Tree:
+    def noised(self, key: Array, value: Tree, radius: Array | float, round_: Array | int) -> Tree:
         """The sum of contributions bounded by ``radius``, with this round's noise."""
         ...
 

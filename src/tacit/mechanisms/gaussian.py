@@ -56,8 +56,8 @@ def add_noise(
     noise_vector = jnp.asarray(level * radius, dtype) * draw(key, (tree.size(value),), dtype)
     ends = np.cumsum([leaf.size for leaf in leaves])[:-1]
     parts = jnp.split(noise_vector, ends)
-    noisy = [v + part.reshape(v.shape).astype(v.dtype) for v, part in zip(leaves, parts, strict=True)]
-    return jax.tree.unflatten(structure, noisy)
+    pairs = zip(leaves, parts, strict=True)
+    return jax.tree.unflatten(structure, [v + n.reshape(v.shape).astype(v.dtype) for v, n in pairs])
 
 
 @dataclass(frozen=True)

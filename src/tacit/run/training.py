@@ -17,6 +17,7 @@ import jax
 import numpy as np
 
 from tacit.accounting import Budget, Guarantee, Ledger
+from tacit.accounting.ledger_book import Label
 from tacit.algorithm import Algorithm, Population
 from tacit.data.federation import Federation, Records
 from tacit.errors import BudgetError, TacitError
@@ -207,7 +208,7 @@ class _Run:
             self.ledger.close()
 
     def _open(self, folder: RunFolder) -> None:
-        about = {"digest": self.settings.digest, "seed": self.settings.seed}
+        about: Label = {"digest": self.settings.digest, "seed": self.settings.seed}
         if not folder.started:
             self.ledger = Ledger.create(
                 folder.ledger,
@@ -218,7 +219,7 @@ class _Run:
             )
             return
         self.ledger = Ledger.open(folder.ledger)
-        if dict(self.ledger.about) != about:
+        if dict(self.ledger.about) != dict(about):
             raise TacitError(
                 f"{folder.path} holds another run (its configuration or seed differs): choose"
                 " another folder, or resume it with its own configuration."
@@ -241,7 +242,7 @@ class _Run:
         due, paid = [], []
         for round_ in range(self.round, self.round + count):
             for phase, event in self.plan.events(round_):
-                label = {"round": round_, "phase": phase}
+                label: Label = {"round": round_, "phase": phase}
                 known = self.ledger.find(**label)
                 if known:
                     paid += known

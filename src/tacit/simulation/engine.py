@@ -112,7 +112,8 @@ class Simulator:
         losses, outputs = [], []
         with precision(self.dtype):
             for start in range(0, total, chunk):
-                part = {k: jnp.asarray(_cast(v[start : start + chunk], self.dtype)) for k, v in records.items()}
+                rows = slice(start, start + chunk)
+                part = {k: jnp.asarray(_cast(v[rows], self.dtype)) for k, v in records.items()}
                 losses.append(np.asarray(self._losses(params, part), np.float64))
                 outputs.append(np.asarray(self._outputs(params, part)))
             penalty = float(self.task.penalty(params))
@@ -183,9 +184,7 @@ class Simulator:
             released, states = jax.vmap(answer, in_axes=(0, None))(chosen, clients)
             # Places beyond the cohort write nowhere and add nothing.
             target = jnp.where(valid, chosen, order.shape[0])
-            clients = jax.tree.map(
-                lambda v, s: v.at[target].set(s, mode="drop"), clients, states
-            )
+            clients = jax.tree.map(lambda v, s: v.at[target].set(s, mode="drop"), clients, states)
             return jax.tree.map(
                 lambda total, v: total + jnp.tensordot(valid.astype(v.dtype), v, axes=1),
                 sums,
@@ -193,9 +192,7 @@ class Simulator:
             ), clients
 
         shapes, _ = jax.eval_shape(answer, jnp.zeros((), order.dtype), clients)
-        return lax.fori_loop(
-            0, -(-active // self.block), one, (tree.zeros_like(shapes), clients)
-        )
+        return lax.fori_loop(0, -(-active // self.block), one, (tree.zeros_like(shapes), clients))
 
 
 def _cast(column: np.ndarray[Any, Any], dtype: Precision) -> np.ndarray[Any, Any]:

@@ -54,7 +54,7 @@ class WireClient:
         index: int,
         stream: Stream | None = None,
         dtype: Precision = "float32",
-        holdings: Holdings = Holdings(),
+        holdings: Holdings | None = None,
         run: str = "run",
     ) -> None:
         self.algorithm, self.task, self.index, self.dtype, self.run = (
@@ -64,7 +64,7 @@ class WireClient:
             dtype,
             run,
         )
-        self.holdings = holdings
+        self.holdings = holdings or Holdings()
         self.last_error: Exception | None = None  # for the client's own eyes
         self._size = len(next(iter(records.values())))
         self._cohort = algorithm.cohort.scheme(population.clients)
@@ -146,7 +146,7 @@ def _worker(
         released, stats = leave_client(phase, leave, message, round_)
         return {**released, **stats}, phase.remember(state, released)
 
-    return work  # type: ignore[no-any-return]
+    return work
 
 
 @lru_cache(maxsize=64)

@@ -64,7 +64,7 @@ class LocalFederation:
                 index=index,
                 stream=stream,
                 dtype=dtype,
-                holdings=(holdings or {}).get(index, Holdings()),
+                holdings=(holdings or {}).get(index),
             )
             for index in range(federation.clients)
         ]
