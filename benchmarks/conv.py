@@ -18,7 +18,7 @@ from jax import lax
 
 from tacit.tasks import cnn, conv, make
 
-CLIENTS, RECORDS, STEPS, REPEATS = 8, 40, 4, 3
+CLIENTS, RECORDS, STEPS, REPEATS = 4, 40, 4, 2
 
 
 def local_steps(task, params, records):
@@ -68,10 +68,8 @@ def main():
         }
         for title, (work, over) in ROUNDS.items():
             slow, fast = (seconds(task, work, over, form, records) for form in ("lax", "banded"))
-            print(
-                f"{name:10} {title:26} {slow * 1e3:6.0f} ms {fast * 1e3:6.0f} ms {slow / fast:5.1f}x",
-                flush=True,
-            )
+            times = f"{slow * 1e3:6.0f} ms {fast * 1e3:6.0f} ms {slow / fast:5.1f}x"
+            print(f"{name:10} {title:26} {times}", flush=True)
 
 
 if __name__ == "__main__":

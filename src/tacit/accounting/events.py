@@ -122,7 +122,7 @@ def laplace_event(
 
 
 def pure_event(epsilon: float, *, count: int = 1) -> DpEvent:
-    """``count`` releases by a mechanism that is epsilon-DP on its own (PrivUnit: the sum of its)."""
+    """``count`` releases by a mechanism that is epsilon-DP on its own."""
     if not 0 <= epsilon < math.inf:
         raise TacitError(f"a pure epsilon is {epsilon}; give a finite number from 0.")
     return repeated(PureDpEvent(float(epsilon)), count)

@@ -1,7 +1,7 @@
 """The exact privacy of Gaussian noise (specification 0.1 and E003-9).
 
-A Gaussian mechanism is described by ``mu = sensitivity / standard deviation``. Composition is exact:
-the squares add. Its privacy profile is
+A Gaussian mechanism is described by ``mu = sensitivity / standard deviation``. Composition is
+exact: the squares add. Its privacy profile is
 
     delta(eps) = Phi(mu/2 - eps/mu) - exp(eps) * Phi(-mu/2 - eps/mu),
 

@@ -74,7 +74,7 @@ class LaplacePair:
     epsilon: float
 
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
-        """Between the atoms P has the density exp((l - epsilon)/2)/4 and Q exp(-(l + epsilon)/2)/4."""
+        """Two atoms; between them the densities exp((l - eps)/2)/4 and exp(-(l + eps)/2)/4."""
         inner = np.clip(edges, -self.epsilon, self.epsilon)
         p_below = np.where(
             edges < -self.epsilon,

@@ -19,7 +19,7 @@ from tacit.accounting.guarantee import Relation
 from tacit.accounting.leaves import Leaf
 from tacit.errors import TacitError
 
-ORDERS = tuple([*range(2, 65), *range(68, 129, 4), *range(144, 257, 16), 320, 384, 512, 768, 1024])
+ORDERS = (*range(2, 65), *range(68, 129, 4), *range(144, 257, 16), 320, 384, 512, 768, 1024)
 
 
 def rdp_to_eps_mironov(alpha: float, rdp: float, delta: float) -> float:
@@ -148,7 +148,8 @@ def _library_rdp(leaf: Leaf, relation: Relation, orders: tuple[int, ...]) -> tup
             return tuple(float(r) for r in self._rdp)
 
     noise = 1 / leaf.size
-    event = (dp_event.GaussianDpEvent if leaf.kind == "gaussian" else dp_event.LaplaceDpEvent)(noise)
+    gaussian = leaf.kind == "gaussian"
+    event = dp_event.GaussianDpEvent(noise) if gaussian else dp_event.LaplaceDpEvent(noise)
     neighbours = NeighboringRelation.ADD_OR_REMOVE_ONE
     if leaf.sampled == "poisson":
         if relation == "replace-one":

@@ -13,7 +13,7 @@ then who takes part hides nothing. Without noise it is FedAvg, and the guarantee
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 import jax
@@ -41,7 +41,7 @@ class FedAvg(Algorithm):
     local_lr: float = 0.1
     local_decay: float = 1.0
     batch_size: int | None = None
-    clients_per_round: Cohort = FullCohort()
+    clients_per_round: Cohort = field(default_factory=FullCohort)
     server: ServerOptimizer = "sgd"
     server_lr: float = 1.0
     server_momentum: float = 0.0
@@ -111,6 +111,7 @@ class FedAvg(Algorithm):
 
     def with_noise(self, noise: float) -> Self:
         """FedAvg has no noise to set."""
+        del noise
         raise TacitError("fedavg has no noise: take dp-fedavg for a privacy budget.")
 
 

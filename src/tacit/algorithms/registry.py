@@ -43,7 +43,7 @@ def options(name: str) -> dict[str, Any]:
     """The options of an algorithm with their defaults, as a configuration spells them."""
     cls = find(name)
     own = {f.name: f.default for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
-    if own.pop(_COHORT, None) is not None:
+    if own.pop(_COHORT, None):
         own |= dict.fromkeys(_COHORT_OPTIONS)
     return own
 

@@ -57,7 +57,7 @@ def show_ledger(
     show.table(
         ("charge", "for", "state"),
         rows,
-        title=f"{path.name}: {len(charges)} charges, {open_charges} of them not done (spent all the same)",
+        title=f"{path.name}: {len(charges)} charges, {open_charges} not done (spent all the same)",
     )
     _warn_cut(ledger)
     show.sentence(sure.sentence())

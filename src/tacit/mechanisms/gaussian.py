@@ -49,7 +49,7 @@ def add_noise(
     radius: Array | float,
     round_: Array | int,
 ) -> Tree:
-    """value + noise[round] * radius * draw; one flat draw for all leaves, which compiles fastest."""
+    """value + noise[round] * radius * draw; one flat draw for all leaves compiles fastest."""
     leaves, structure = jax.tree.flatten(value)
     dtype = jnp.result_type(*leaves)
     level = jnp.asarray(noise)[round_] if isinstance(noise, tuple) else noise
