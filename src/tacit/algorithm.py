@@ -134,9 +134,40 @@ class Algorithm(ABC):
         """The model that the run returns."""
         return state.params
 
+    def planned(self, population: Population, rounds: int) -> Self:
+        """The same method for a run of so many rounds; for schedules that depend on them."""
+        del population, rounds
+        return self
+
+    @property
+    def shares(self) -> Mapping[str, float | None]:
+        """How a budget is split over phases with noises of their own, as shares of mu squared.
+
+        One phase has None and takes the rest. Empty: one noise serves the whole round.
+        """
+        return {}
+
     @abstractmethod
-    def with_noise(self, noise: float) -> Self:
-        """The same method with this noise in units of its bound; what calibration searches on."""
+    def with_noise(self, noise: float, phase: str | None = None) -> Self:
+        """The same method with this noise in units of its bound; what calibration searches on.
+
+        ``phase`` names the phase whose noise is meant where the budget is split.
+        """
+
+    def report(self, state: Any) -> dict[str, Array]:
+        """Public numbers of the server's state that are worth watching."""
+        del state
+        return {}
+
+    def oracle(self, task: Task, params: Params, records: Record) -> dict[str, Array]:
+        """Numbers of the private records that only a simulation may look at."""
+        del task, params, records
+        return {}
+
+    def warnings(self, population: Population) -> list[str]:
+        """Sentences about a plan that keeps its budget but will not do what it is meant to."""
+        del population
+        return []
 
 
 def releases(

@@ -59,6 +59,35 @@ def gradient_steps(
     return lax.fori_loop(0, steps, one, params)
 
 
+def private_mean(
+    release: Release,
+    keys: tuple[Array, Array],
+    step: Array,
+    data: ClientData,
+    round_: Array,
+    values: Callable[[Record], Array],
+) -> Array:
+    """One release at a step of the mean of a number per record, each put inside the bound."""
+    batch_key, noise_key = keys
+
+    def total(records: Record, weights: Array) -> Array:
+        return jnp.vdot(weights, jax.vmap(release.bound)(values(records)).astype(weights.dtype))
+
+    like = jnp.zeros((), jnp.result_type(float))
+    summed, _ = sum_over_chosen(release.batch, batch_key, step, data, like, total)
+    noisy = release.noised(noise_key, summed, round_)
+    return noisy / jnp.asarray(release.batch.expected(data.size), noisy.dtype)
+
+
+def squared_gradient_norms(task: Task, params: Params, records: Record) -> Array:
+    """The squared norm of every record's gradient; infinite where it is not finite."""
+    known = task.sq_norms(params, records)
+    if known is None:
+        each = jax.vmap(jax.grad(task.loss), in_axes=(None, 0))(params, records)
+        known = jax.vmap(tree.squared_norm)(each)
+    return jnp.where(jnp.isfinite(known), known, jnp.inf)
+
+
 def private_gradient(
     task: Task,
     release: Release,

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from cases import trains
+from task_cases import trains
 
 from tacit.errors import ConfigError
 from tacit.tasks import from_equinox, from_linen, from_nnx, make, softmax_loss, softmax_metrics

@@ -1,4 +1,4 @@
-"""What holds for every task, one row each in ``cases``."""
+"""What holds for every task, one row each in ``task_cases``."""
 
 import copy
 import dataclasses
@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from cases import CASES
 from jax.flatten_util import ravel_pytree
+from task_cases import CASES
 
 every = pytest.mark.parametrize(("task", "records"), CASES.values(), ids=CASES)
 leaves_of = jax.tree.leaves

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from cases import trains
+from task_cases import trains
 
 from tacit.errors import ConfigError
 from tacit.tasks import make

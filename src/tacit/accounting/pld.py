@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft, special
+from scipy import fft
 from scipy.optimize import minimize_scalar
 from scipy.signal import lfilter
 
@@ -39,8 +39,10 @@ Floats = NDArray[np.float64]
 _PRECISION = 1e-5  # the relative error of epsilon that the grid step is chosen for
 _COARSE_CELLS = 2_000
 _MAX_CELLS = 1 << 22
+_PASSES = 4
 _LEAST_DELTA = 1e-200  # far tails are held in double precision
-_CUT = 1e-6  # the relative error of delta from cutting off the ends of the losses
+_CUT = 1e-6  # the share of delta that is spent on cutting off large losses
+_LIFT = 1e-4  # the mass of small losses that is lifted to one point
 _TAIL = 1e-18  # mass of the tilted distribution outside the FFT's window
 
 
@@ -59,7 +61,9 @@ def pld_epsilon(leaves: Sequence[Leaf], delta: float, relation: Relation) -> flo
         )
     counts = [leaf.count for leaf in leaves]
     directions = zip(*(dominating_pairs(leaf, relation) for leaf in leaves), strict=True)
-    worst = max(_epsilon(pairs, counts, delta) for pairs in dict.fromkeys(directions))
+    worst = 0.0
+    for pairs in dict.fromkeys(directions):
+        worst = max(worst, _epsilon(pairs, counts, delta, enough=worst))
     return min(worst, pure_sum(leaves))
 
 
@@ -93,8 +97,12 @@ class GridLaw:
         return self.step * (self.first + np.arange(len(self.probs), dtype=np.float64))
 
     def cumulant(self, theta: float) -> float:
-        """log E exp(theta * loss) over the finite part."""
-        return float(special.logsumexp(theta * self.losses, b=self.probs))
+        """log E exp(theta * loss) over the finite part, scaled by its largest loss (or smallest)."""
+        held = np.flatnonzero(self.probs)
+        far = self.step * (self.first + int(held[-1 if theta > 0 else 0]))
+        with np.errstate(under="ignore", over="ignore"):
+            scaled = np.exp(np.minimum(theta * (self.losses - far), 0.0))
+        return theta * far + math.log(float(self.probs @ scaled))
 
     def tilted(self, theta: float) -> Floats:
         """The finite part, reweighted by exp(theta * loss) and normalised."""
@@ -123,27 +131,46 @@ def on_grid(pair: Pair, step: float, span: tuple[float, float]) -> GridLaw:
     return GridLaw(step, first, probs, float(p_mass[-1]))
 
 
-def _epsilon(pairs: Sequence[Pair], counts: Sequence[int], delta: float) -> float:
+def _epsilon(
+    pairs: Sequence[Pair], counts: Sequence[int], delta: float, *, enough: float = 0.0
+) -> float:
+    """An upper bound on epsilon, as sharp as the grid; any bound below ``enough`` will do."""
     total = sum(counts)
     # Lifting a mass m from below multiplies delta by at most 1 + m a step; mass above adds to it.
-    spans = [pair.span(_CUT / total, _CUT * delta / total) for pair in pairs]
+    spans = [pair.span(_LIFT / total, _CUT * delta / total) for pair in pairs]
     widths = [max(high - low, 1e-9 * max(high, -low), 1e-300) for low, high in spans]
     coarse = [
         on_grid(pair, width / _COARSE_CELLS, span)
         for pair, width, span in zip(pairs, widths, spans, strict=True)
     ]
     theta, rough = _chernoff(coarse, counts, delta)
-    if not 0 < rough < math.inf:
+    if rough <= enough or math.isinf(rough):
         return max(0.0, rough)
-    step = _first_step(rough, theta, total)
+    best = rough
+    for _ in range(_PASSES):
+        step = max(_first_step(best, theta, total), max(widths) / _MAX_CELLS)
+        found = _composed(pairs, counts, delta, spans, theta, step)
+        if found > best / 2 or found <= enough:
+            return max(0.0, min(found, best))
+        best, theta = found, theta / 6  # the order was too large, and the grid too coarse
+    return max(0.0, best)
+
+
+def _composed(
+    pairs: Sequence[Pair],
+    counts: Sequence[int],
+    delta: float,
+    spans: Sequence[tuple[float, float]],
+    theta: float,
+    step: float,
+) -> float:
+    """Epsilon by FFT on a grid of this step, or a coarser one if the window is too long for it."""
     while True:
-        step = max(step, max(widths) / _MAX_CELLS)
         laws = [on_grid(pair, step, span) for pair, span in zip(pairs, spans, strict=True)]
-        theta, rough = _chernoff(laws, counts, delta, near=theta)
         window = _window(laws, counts, theta)
         cells = window[1] - window[0] + 1
         if cells <= _MAX_CELLS:
-            return max(0.0, min(rough, _invert(laws, counts, theta, window, delta)))
+            return _invert(laws, counts, theta, window, delta)
         step *= 1.05 * cells / _MAX_CELLS
 
 
@@ -158,24 +185,22 @@ def _first_step(epsilon: float, theta: float, total: int) -> float:
 
 
 def _chernoff(
-    laws: Sequence[GridLaw], counts: Sequence[int], delta: float, near: float | None = None
+    laws: Sequence[GridLaw], counts: Sequence[int], delta: float
 ) -> tuple[float, float]:
     """The order theta with the best Chernoff bound on epsilon, and that bound.
 
-    delta(eps) <= infinite + exp(K(theta) - theta * eps), for every theta > 0; ``near`` is where to
-    look for the best one.
+    delta(eps) <= infinite + exp(K(theta) - theta * eps), for every theta > 0.
     """
     finite = delta - _infinite(laws, counts)
     if finite <= 0:
-        return near or 1.0, math.inf
+        return 1.0, math.inf
 
     def bound(log_theta: float) -> float:
         theta = math.exp(log_theta)
         total = math.fsum(c * law.cumulant(theta) for c, law in zip(counts, laws, strict=True))
         return (total - math.log(finite)) / theta
 
-    bounds = (-25.0, 35.0) if near is None else (math.log(near) - 0.5, math.log(near) + 0.5)
-    best = minimize_scalar(bound, bounds=bounds, method="bounded", options={"xatol": 2e-2})
+    best = minimize_scalar(bound, bounds=(-25.0, 35.0), method="bounded", options={"xatol": 1e-2})
     # Where the loss is bounded the best order is infinite: stop where more gains nothing.
     enough = math.log(max(10.0, 20 * -math.log(finite) / max(best.fun, 1e-300)))
     order = min(float(best.x), enough)

@@ -85,6 +85,7 @@ class RecordDPFedAvg(FedAvg):
 
         return (Phase(name="train", client=train, server=self.step, releases={"update": release}),)
 
-    def with_noise(self, noise: float) -> Self:
+    def with_noise(self, noise: float, phase: str | None = None) -> Self:
         """Noise of this standard deviation on the sum over a batch, in units of the clip."""
+        del phase
         return replace(self, noise=noise)

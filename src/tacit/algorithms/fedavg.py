@@ -109,9 +109,9 @@ class FedAvg(Algorithm):
         moves, extra = self.optimizer.update(descent, state.extra, state.params)
         return ServerState(optax.apply_updates(state.params, moves), state.round + 1, extra)
 
-    def with_noise(self, noise: float) -> Self:
+    def with_noise(self, noise: float, phase: str | None = None) -> Self:
         """FedAvg has no noise to set."""
-        del noise
+        del noise, phase
         raise TacitError("fedavg has no noise: take dp-fedavg for a privacy budget.")
 
 
@@ -136,6 +136,7 @@ class DPFedAvg(FedAvg):
         mechanism: Any = Gaussian(self.noise) if self.noise else NoNoise()
         return Release(bound=Clip(self.clip), mechanism=mechanism, at=self.noise_at)
 
-    def with_noise(self, noise: float) -> Self:
+    def with_noise(self, noise: float, phase: str | None = None) -> Self:
         """Noise of this standard deviation on the sum (or message), in units of the clip."""
+        del phase
         return replace(self, noise=noise)

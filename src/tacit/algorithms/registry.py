@@ -14,6 +14,7 @@ from tacit.nearest import nearest
 from tacit.sampling import Cohort, FixedCohort, FullCohort, PoissonCohort
 
 ALGORITHMS: dict[str, str] = {
+    "adaptdp-fedavg": "adaptdp_fedavg:AdaptDPFedAvg",
     "dp-fedavg": "fedavg:DPFedAvg",
     "dp-fedavg-record": "dp_fedavg_record:RecordDPFedAvg",
     "fedavg": "fedavg:FedAvg",
@@ -21,6 +22,7 @@ ALGORITHMS: dict[str, str] = {
 
 _COHORT = "clients_per_round"
 _COHORT_OPTIONS = ("cohort_rate", "cohort_size")
+_FROM_PLAN = ("rounds",)  # settled by [train], not by [algorithm]
 
 
 def names() -> tuple[str, ...]:
@@ -42,7 +44,8 @@ def find(name: str) -> type[Algorithm]:
 def options(name: str) -> dict[str, Any]:
     """The options of an algorithm with their defaults, as a configuration spells them."""
     cls = find(name)
-    own = {f.name: f.default for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    fields = dataclasses.fields(cls)  # type: ignore[arg-type]
+    own = {f.name: f.default for f in fields if f.name not in _FROM_PLAN}
     if own.pop(_COHORT, None):
         own |= dict.fromkeys(_COHORT_OPTIONS)
     return own

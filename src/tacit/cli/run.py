@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tacit.run.build import Prepared
     from tacit.run.config import RunConfig
     from tacit.run.training import Result
+    from tacit.simulation import Simulator
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
@@ -43,11 +44,11 @@ def run(
         if json:
             show.as_json(_plan(prepared))
         return
-    results = []
+    results, simulator = [], _simulator(prepared)
     for number in range(seeds):
         folder = _folder_of(out, number, seeds)
         seed = settings.train.seed + number
-        results.append(train_prepared(prepared, seed, folder, quiet=json))
+        results.append(train_prepared(prepared, seed, folder, simulator, quiet=json))
     if json:
         show.as_json(_as_dict(prepared, results, out))
     else:
@@ -98,7 +99,23 @@ def _folder_of(out: Path | None, number: int, seeds: int) -> Path | None:
     return out if seeds == 1 else out / f"seed-{number}"
 
 
-def train_prepared(prepared: Prepared, seed: int, out: Path | None, *, quiet: bool) -> Result:
+def _simulator(prepared: Prepared) -> Simulator:
+    from tacit.simulation import Simulator
+
+    plan = prepared.plan
+    return Simulator(
+        plan.algorithm, plan.task, prepared.federation, dtype=prepared.config.train.dtype
+    )
+
+
+def train_prepared(
+    prepared: Prepared,
+    seed: int,
+    out: Path | None,
+    simulator: Simulator | None = None,
+    *,
+    quiet: bool,
+) -> Result:
     """Run what is prepared with progress, and keep it in a folder if one is given."""
     from tacit.cli.progress import Watch
     from tacit.run.config import to_toml
@@ -121,7 +138,7 @@ def train_prepared(prepared: Prepared, seed: int, out: Path | None, *, quiet: bo
             digest=config.digest(),
             on_progress=watch,
         )
-        result = run_plan(prepared.plan, prepared.federation, settings, folder)
+        result = run_plan(prepared.plan, prepared.federation, settings, folder, simulator)
     if folder is not None:
         from tacit.report.curves import draw_curves
 
@@ -156,6 +173,7 @@ def _plan(prepared: Prepared) -> dict[str, Any]:
         "algorithm": prepared.config.algorithm.name,
         "noise": noise if isinstance(noise, (int, float)) else list(noise),
         "expected_cohort": plan.algorithm.cohort.expected(plan.population.clients),
+        "warnings": plan.algorithm.warnings(plan.population),
         **plan.guarantee(prepared.delta).as_dict(),
     }
 
@@ -172,6 +190,8 @@ def _announce(prepared: Prepared) -> None:
             f"Noise: standard deviation {plan['noise']:.5g} times the bound on each released sum."
         )
     show.sentence(plan["sentence"])
+    for warning in plan["warnings"]:
+        show.sentence(f"Warning: {warning}")
 
 
 def _headline(result: Result) -> str:

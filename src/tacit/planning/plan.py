@@ -6,9 +6,11 @@ The ledger later writes the same events, round by round; a test holds that both 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from tacit.accounting import Budget, DpEvent, Guarantee, compose, guarantee, repeated
+from tacit.accounting.calibration import Part, calibrate_split
 from tacit.accounting.calibration import calibrate as least_noise
 from tacit.accounting.guarantee import Relation, Unit
 from tacit.algorithm import Algorithm, Population, observer_of, releases, unit_of
@@ -32,6 +34,8 @@ class Plan:
     def __post_init__(self) -> None:
         if self.rounds < 1:
             raise TacitError(f"a run has at least one round, not {self.rounds}.")
+        planned = self.algorithm.planned(self.population, self.rounds)
+        object.__setattr__(self, "algorithm", planned)
 
     @property
     def unit(self) -> Unit:
@@ -63,21 +67,24 @@ class Plan:
             ]
             yield phase.name, compose(*parts)
 
-    def total(self) -> DpEvent:
-        """All events of the run; equal rounds are counted together."""
+    def total(self, only: str | None = None, rounds: int | None = None) -> DpEvent:
+        """All events of the run, or of one phase, or of the first rounds; equal ones counted."""
         counted: list[tuple[DpEvent, int]] = []
-        for round_ in range(self.rounds):
-            event = compose(*(event for _, event in self.events(round_)))
+        for round_ in range(self.rounds if rounds is None else rounds):
+            parts = [event for phase, event in self.events(round_) if only in (None, phase)]
+            event = compose(*parts)
             if counted and counted[-1][0] == event:
                 counted[-1] = (event, counted[-1][1] + 1)
             else:
                 counted.append((event, 1))
         return compose(*(repeated(event, count) for event, count in counted))
 
-    def guarantee(self, delta: float, accountant: str = "best") -> Guarantee:
-        """The whole sentence for the whole run."""
+    def guarantee(
+        self, delta: float, accountant: str = "best", rounds: int | None = None
+    ) -> Guarantee:
+        """The whole sentence for the whole run, or for its first rounds."""
         return guarantee(
-            self.total(),
+            self.total(rounds=rounds),
             delta=delta,
             unit=self.unit,
             relation=self.relation,
@@ -85,13 +92,23 @@ class Plan:
             accountant=accountant,
         )
 
-    def with_noise(self, noise: float) -> Plan:
+    def with_noise(self, noise: float, phase: str | None = None) -> Plan:
         """The same run with another noise."""
-        return Plan(self.algorithm.with_noise(noise), self.task, self.population, self.rounds)
+        return replace(self, algorithm=self.algorithm.with_noise(noise, phase))
 
 
 def calibrate(plan: Plan, budget: Budget, accountant: str = "best") -> Plan:
-    """The plan whose noise is the least that keeps the budget."""
+    """The plan whose noise is the least that keeps the budget, split as the algorithm says."""
+    shares = plan.algorithm.shares
+    if shares:
+        parts = {
+            phase: Part(partial(_phase_event, plan, phase), share)
+            for phase, share in shares.items()
+        }
+        noises = calibrate_split(parts, budget, relation=plan.relation, accountant=accountant)
+        for phase, noise in noises.items():
+            plan = plan.with_noise(noise, phase)
+        return plan
     noise = least_noise(
         lambda noise: plan.with_noise(noise).total(),
         budget,
@@ -99,3 +116,7 @@ def calibrate(plan: Plan, budget: Budget, accountant: str = "best") -> Plan:
         accountant=accountant,
     )
     return plan.with_noise(noise)
+
+
+def _phase_event(plan: Plan, phase: str, noise: float) -> DpEvent:
+    return plan.with_noise(noise, phase).total(only=phase)

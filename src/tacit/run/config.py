@@ -202,7 +202,8 @@ _SECTIONS: dict[str, type[BaseModel]] = {
 
 def _sentence(error: ValidationError, values: Mapping[str, Any]) -> str:
     first = min(error.errors(), key=lambda e: e["type"] == "literal_error")
-    place = [str(p) for p in first["loc"] if not str(p).endswith(("PrivacyConfig", "PrivacyConfig]", "'none']"))]
+    hidden = ("PrivacyConfig", "PrivacyConfig]", "'none']")
+    place = [str(p) for p in first["loc"] if not str(p).endswith(hidden)]
     where = ".".join(place)
     if first["type"] == "extra_forbidden":
         known = _SECTIONS[place[0]].model_fields if len(place) > 1 else RunConfig.model_fields

@@ -111,8 +111,7 @@ def rounds_within(plan: Plan, budget: Budget) -> int:
     """How many rounds of the plan the budget covers."""
 
     def covered(rounds: int) -> bool:
-        shorter = replace(plan, rounds=rounds)
-        return shorter.guarantee(budget.delta).epsilon <= budget.epsilon
+        return plan.guarantee(budget.delta, rounds=rounds).epsilon <= budget.epsilon
 
     if covered(plan.rounds):
         return plan.rounds
@@ -129,17 +128,24 @@ def rounds_within(plan: Plan, budget: Budget) -> int:
 
 
 def run_plan(
-    plan: Plan, federation: Federation, settings: Settings, folder: RunFolder | None = None
+    plan: Plan,
+    federation: Federation,
+    settings: Settings,
+    folder: RunFolder | None = None,
+    simulator: Simulator | None = None,
 ) -> Result:
-    """Run a plan whose noise is settled, never beyond the budget."""
+    """Run a plan whose noise is settled, never beyond the budget.
+
+    A simulator of the same plan from an earlier seed saves compiling again.
+    """
     rounds = plan.rounds if settings.budget is None else rounds_within(plan, settings.budget)
     stopped = None
     if rounds < plan.rounds:
         stopped = f"the budget covers {rounds} of the {plan.rounds} rounds"
         plan = replace(plan, rounds=rounds)
-    simulator = Simulator(
-        plan.algorithm, plan.task, federation, seed=settings.seed, dtype=settings.dtype
-    )
+    if simulator is None:
+        simulator = Simulator(plan.algorithm, plan.task, federation, dtype=settings.dtype)
+    simulator.reseed(settings.seed)
     run = _Run(plan, simulator, settings, folder)
     try:
         run.go()
@@ -197,9 +203,7 @@ class _Run:
     def guarantee(self, rounds: int) -> Guarantee:
         """The sentence for the first rounds of the plan."""
         if rounds not in self._spent:
-            self._spent[rounds] = replace(self.plan, rounds=max(rounds, 1)).guarantee(
-                self.settings.delta
-            )
+            self._spent[rounds] = self.plan.guarantee(self.settings.delta, rounds=rounds)
         return self._spent[rounds]
 
     def close(self) -> None:
@@ -263,6 +267,8 @@ class _Run:
             measured |= _prefixed("test", self.simulator.evaluate(params, test))
         if self._oracle is not None:
             measured |= _prefixed("oracle", self.simulator.evaluate(params, self._oracle))
+            measured |= _prefixed("oracle", self.simulator.oracle(params, self._oracle))
+        measured |= _prefixed("server", self.simulator.report(self.state))
         self.rows += [Row(self.round, name, value) for name, value in measured.items()]
         return measured
 

@@ -8,6 +8,8 @@ do between real clients, so both engines draw the same noise.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -64,7 +66,7 @@ class Simulator:
                 jax.shard_map(
                     self._rounds_on_device,
                     mesh=self._mesh,
-                    in_specs=(PartitionSpec(), spec, spec, PartitionSpec(), PartitionSpec()),
+                    in_specs=(PartitionSpec(), spec, spec, *(PartitionSpec(),) * 3),
                     out_specs=(PartitionSpec(), spec),
                     check_vma=False,
                 ),
@@ -72,6 +74,12 @@ class Simulator:
             )
             self._losses = jax.jit(task.losses)
             self._outputs = jax.jit(task.outputs)
+            self._oracle = jax.jit(partial(algorithm.oracle, task))
+
+    def reseed(self, seed: int) -> None:
+        """Take another stream of randomness; the compiled program stays."""
+        with precision(self.dtype):
+            self._stream = Stream.seeded(seed)
 
     def init(self) -> RunState:
         """The state before the first round."""
@@ -98,7 +106,9 @@ class Simulator:
         """Run ``rounds`` rounds from round ``first``; the given state is used up."""
         with precision(self.dtype):
             numbers = jnp.asarray(first, jnp.int32), jnp.asarray(rounds, jnp.int32)
-            server, clients = self._advance(state.server, state.clients, self._data, *numbers)
+            server, clients = self._advance(
+                state.server, state.clients, self._data, self._stream, *numbers
+            )
             return RunState(server, clients)
 
     def params(self, state: RunState) -> Params:
@@ -120,30 +130,48 @@ class Simulator:
         loss = float(np.concatenate(losses).mean()) + penalty
         return {"loss": loss, **self.task.metrics(np.concatenate(outputs), records)}
 
+    def oracle(self, params: Params, records: Records) -> dict[str, float]:
+        """What the algorithm likes to know of private records, in simulation only."""
+        with precision(self.dtype):
+            part = {k: jnp.asarray(_cast(v, self.dtype)) for k, v in records.items()}
+            return {k: float(v) for k, v in self._oracle(params, part).items()}
+
+    def report(self, state: RunState) -> dict[str, float]:
+        """Public numbers of the server's state."""
+        with precision(self.dtype):
+            return {k: float(v) for k, v in self.algorithm.report(state.server).items()}
+
     def _rounds_on_device(
-        self, server: Any, clients: Tree, data: DeviceData, first: Array, rounds: Array
+        self,
+        server: Any,
+        clients: Tree,
+        data: DeviceData,
+        stream: Stream,
+        first: Array,
+        rounds: Array,
     ) -> tuple[Any, Tree]:
         self.traces += 1
         clients = jax.tree.map(lambda v: v[0], clients)
         data = jax.tree.map(lambda v: v[0], data)
 
         def one(number: Array, carry: tuple[Any, Tree]) -> tuple[Any, Tree]:
-            return self._round(*carry, data, first + number)
+            return self._round(*carry, data, stream, first + number)
 
         server, clients = lax.fori_loop(0, rounds, one, (server, clients))
         return server, jax.tree.map(lambda v: v[None], clients)
 
     def _round(
-        self, server: Any, clients: Tree, data: DeviceData, round_: Array
+        self, server: Any, clients: Tree, data: DeviceData, stream: Stream, round_: Array
     ) -> tuple[Any, Tree]:
         everyone, cohort = self.federation.clients, self.algorithm.cohort
-        mask = cohort.mask(self._stream.cohort(round_), everyone)
+        mask = cohort.mask(stream.cohort(round_), everyone)
         members = local_cohort(mask, self._mesh.size)
         for number, phase in enumerate(self._phases):
             sent = phase.send(server)
-            sums, clients = self._sum(phase, number, members, clients, data, sent, round_)
+            keys = partial(stream.client, round_, number)
+            sums, clients = self._sum(phase, keys, members, clients, data, sent, round_)
             sums = lax.psum(sums, AXIS)
-            key = self._stream.server(round_, number)
+            key = stream.server(round_, number)
             means = enter_server(phase, key, sums, round_, cohort.expected(everyone))
             server = phase.server(server, means)
         return server, clients
@@ -151,7 +179,7 @@ class Simulator:
     def _sum(
         self,
         phase: Phase,
-        number: int,
+        keys: Callable[[Array], tuple[Array, Array]],
         members: tuple[Array, Array],
         clients: Tree,
         data: DeviceData,
@@ -163,7 +191,7 @@ class Simulator:
 
         def answer(client: Array, clients: Tree) -> tuple[dict[str, Tree], Tree]:
             name = client * self._mesh.size + lax.axis_index(AXIS)
-            train_key, leave_key = self._stream.client(round_, number, name)
+            train_key, leave_key = keys(name)
             state = jax.tree.map(lambda v: v[client], clients)
             message, state = phase.client(
                 Moment(round_, train_key), state, client_slice(data, client, self._capacity), sent

@@ -45,7 +45,7 @@ REFUSED = {
 }
 
 # Taken from the data, never from a configuration.
-_FROM_DATA = frozenset({"features", "classes"})
+_FROM_DATA = frozenset({"features", "classes", "length"})
 
 
 def names() -> tuple[str, ...]:
