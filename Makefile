@@ -32,7 +32,7 @@ types: $(STAMP) ## mypy, strict
 	$(BIN)/mypy
 
 docs: $(STAMP) ## build the documentation; a broken link fails
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: $(STAMP) ## accounting benchmarks
 	$(BIN)/python -m benchmarks.accounting

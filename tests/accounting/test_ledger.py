@@ -601,3 +601,15 @@ def test_100_000_charges_open_in_under_two_seconds(path):
     for round_ in range(1000):
         opened.find(run="a", round=round_, phase="step", attempt=0)
     assert process_time() - start_time < 1
+
+
+def test_reading_reports_a_torn_last_line_and_leaves_it_in_place(tmp_path):
+    path = tmp_path / "ledger.jsonl"
+    with Ledger.create(path, unit="client", relation="add-remove", observer="all") as ledger:
+        ledger.charge(dp_event.GaussianDpEvent(1.0), round=0)
+    whole = path.read_bytes()
+    path.write_bytes(whole + b'{"kind":"charge"')
+    assert Ledger.read(path).cut == len(b'{"kind":"charge"')
+    assert path.read_bytes() == whole + b'{"kind":"charge"'
+    path.write_bytes(whole)
+    assert Ledger.read(path).cut is None

@@ -74,8 +74,8 @@ class Charge:
 class Ledger:
     """An open ledger; make one with ``create``, ``open`` or ``read``.
 
-    ``cut`` is the number of bytes of a torn last line that opening took off, None if there was
-    none. One ledger may be used from several threads, but not from a forked process.
+    ``cut`` is the number of bytes of a torn last line that opening took off (or that reading left
+    out), None if there was none. One ledger may be used from several threads, but not from a forked process.
     """
 
     def __init__(self, path: Path, data: bytes, file: LedgerFile | None) -> None:
@@ -126,7 +126,10 @@ class Ledger:
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Self:
         """The ledger as it is now, without a lock, while another process may be writing it."""
-        return cls(Path(path), read_file(Path(path)), None)
+        data = read_file(Path(path))
+        ledger = cls(Path(path), data, None)
+        ledger.cut = len(data) - (data.rfind(b"\n") + 1) or None
+        return ledger
 
     def __enter__(self) -> Self:
         return self
