@@ -14,9 +14,12 @@ from typing import Any, NamedTuple, Self
 import jax
 from jax import Array
 
+from tacit.accounting.events import DpEvent, SamplingScheme, compose, joint_event
 from tacit.accounting.guarantee import Relation, Unit
 from tacit.errors import TacitError
-from tacit.release import Release
+from tacit.mechanisms import Gaussian, Mechanism, NoNoise
+from tacit.mechanisms.gaussian import level_at
+from tacit.release import At, Release
 from tacit.sampling import Cohort, FullCohort
 from tacit.tasks.base import Params, Record, Task
 from tacit.tree import Tree
@@ -78,7 +81,9 @@ class Phase:
     """One exchange: the server sends, the clients answer, the server moves on.
 
     ``stats`` are computed by the client from what it released, so they are free; ``remember`` lets
-    a client keep what it released (control variates do).
+    a client keep what it released (control variates do). ``norm_of`` names a field that is the
+    squared norm of another: the boundary computes it from the bounded value, so that both together
+    are one Gaussian release and are charged as one.
     """
 
     name: str
@@ -88,8 +93,48 @@ class Phase:
     send: Callable[[Any], Tree] = _params_of
     stats: Mapping[str, Callable[[Message], Array]] = field(default_factory=dict)
     remember: Callable[[Tree, Message], Tree] = _keep
+    norm_of: tuple[str, str] | None = None  # (the scalar, the vector)
+    joint: bool = True  # charge norm_of's two fields as the one release that they are
+
+    def event(
+        self,
+        round_: int,
+        *,
+        relation: Relation,
+        cohort: SamplingScheme,
+        records: int,
+        places: tuple[At, ...] = ("step", "message", "aggregate"),
+    ) -> DpEvent:
+        """What the releases of one round cost a client with so many records.
+
+        ``places`` keeps to what is noised there: a server pays for aggregates, a client for the
+        rest.
+        """
+        due = {name: r for name, r in sorted(self.releases.items()) if r.at in places}
+        parts: list[DpEvent] = []
+        if self.joint and self.norm_of is not None and set(self.norm_of) <= set(due):
+            scalar, vector = (due.pop(name).mechanism for name in self.norm_of)
+            parts.append(
+                joint_event(
+                    vector_noise=_level(vector, round_),
+                    scalar_noise=_level(scalar, round_),
+                    relation=relation,
+                    sampling=cohort,
+                )
+            )
+        parts += [
+            release.event(round_, relation=relation, cohort=cohort, records=records)
+            for release in due.values()
+        ]
+        return compose(*parts)
 
     def __post_init__(self) -> None:
+        if self.norm_of is not None and any(
+            not isinstance(self.releases[name].mechanism, (Gaussian, NoNoise))
+            or self.releases[name].at != "aggregate"
+            for name in self.norm_of
+        ):
+            raise TacitError("a value and its squared norm are one release only as an aggregate.")
         if self.stats and any(r.at == "aggregate" for r in self.releases.values()):
             raise TacitError(
                 f"phase {self.name!r} computes stats from values that are noised only at the"
@@ -97,6 +142,10 @@ class Phase:
             )
         if set(self.stats) & set(self.releases):
             raise TacitError(f"phase {self.name!r} has a field and a statistic of one name.")
+
+
+def _level(mechanism: Mechanism, round_: int) -> float:
+    return level_at(mechanism.noise, round_) if isinstance(mechanism, Gaussian) else 0.0
 
 
 class ServerState(NamedTuple):

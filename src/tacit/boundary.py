@@ -24,6 +24,11 @@ def leave_client(
     _check_fields(phase, message)
     released: dict[str, Tree] = {}
     for number, (name, release) in enumerate(sorted(phase.releases.items())):
+        if phase.norm_of is not None and name == phase.norm_of[0]:
+            vector = phase.norm_of[1]
+            squared = tree.squared_norm(phase.releases[vector].bound(message[vector]))
+            released[name] = release.bound(squared)
+            continue
         value = message[name]
         if release.at == "step":  # its own steps have bounded and noised it
             released[name] = value
@@ -56,7 +61,8 @@ def _check_fields(phase: Phase, message: Message) -> None:
             f"phase {phase.name!r} would send {', '.join(map(repr, undeclared))} without a release:"
             " nothing leaves a client undeclared."
         )
-    missing = sorted(set(phase.releases) - set(message))
+    computed = {phase.norm_of[0]} if phase.norm_of is not None else set()
+    missing = sorted(set(phase.releases) - set(message) - computed)
     if missing:
         raise TacitError(
             f"phase {phase.name!r} declares {', '.join(map(repr, missing))} but its client does"

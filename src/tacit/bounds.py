@@ -114,7 +114,13 @@ def _shortened(value: Tree, radius: Array | float, *, lengthen: bool) -> Tree:
     tiny = jnp.finfo(dtype).tiny
     sound = jnp.isfinite(largest) & (largest >= tiny)
     safe = jnp.where(sound, largest, jnp.ones((), dtype))
-    scaled = jax.tree.map(lambda v: jnp.where(sound, v / safe.astype(v.dtype), 0), value)
+    # A compiled division multiplies by the reciprocal, which is 0 for the largest floats: come
+    # down by a power of two first.
+    down = jnp.where(safe > 1, 2.0**-64, 1.0).astype(dtype)
+    scaled = jax.tree.map(
+        lambda v: jnp.where(sound, v * down.astype(v.dtype) / (safe * down).astype(v.dtype), 0),
+        value,
+    )
     relative = jnp.sqrt(tree.squared_norm(scaled)).astype(dtype)  # from 1 to sqrt(d), or 0
     # A few roundings must not lift the result above the radius.
     target = jnp.asarray(radius, dtype) * (1 - 16 * jnp.finfo(dtype).eps)

@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias, get_args
 import attr
 from dp_accounting import dp_event
 
+from tacit.accounting.gaussian import joint_mu_squared
 from tacit.accounting.guarantee import Relation, check_relation
 from tacit.errors import TacitError
 
@@ -119,6 +120,24 @@ def laplace_event(
     """``count`` releases with Laplace noise of scale ``noise``; ``radius`` bounds the L1 norm."""
     ratio = _ratio(noise, sensitivity(radius, relation, shape))
     return _repeat(_noisy(dp_event.LaplaceDpEvent, ratio), sampling, relation, count)
+
+
+def joint_event(
+    *,
+    vector_noise: float,
+    scalar_noise: float,
+    relation: Relation,
+    sampling: SamplingScheme | None = None,
+) -> DpEvent:
+    """One release of a sum of vectors and of the sum of their squared norms, as one Gaussian.
+
+    The noises are in units of the radius and of its square; see ``joint_mu_squared`` for why both
+    together can cost no more than the vectors alone.
+    """
+    if min(vector_noise, scalar_noise) <= 0:
+        return dp_event.NonPrivateDpEvent()
+    squared = joint_mu_squared(vector_noise**-2, scalar_noise**-2, relation)
+    return _repeat(dp_event.GaussianDpEvent(squared**-0.5), sampling, relation, 1)
 
 
 def pure_event(epsilon: float, *, count: int = 1) -> DpEvent:

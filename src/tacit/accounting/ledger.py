@@ -75,7 +75,8 @@ class Ledger:
     """An open ledger; make one with ``create``, ``open`` or ``read``.
 
     ``cut`` is the number of bytes of a torn last line that opening took off (or that reading left
-    out), None if there was none. One ledger may be used from several threads, but not from a forked process.
+    out), None if there was none. One ledger may be used from several threads, but not from a forked
+    process.
     """
 
     def __init__(self, path: Path, data: bytes, file: LedgerFile | None) -> None:

@@ -20,7 +20,7 @@ because the relation is symmetric; the rest of the mass is at 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,7 +39,7 @@ Floats = NDArray[np.float64]
 _PRECISION = 1e-5  # the relative error of epsilon that the grid step is chosen for
 _COARSE_CELLS = 2_000
 _MAX_CELLS = 1 << 22
-_PASSES = 4
+_MAX_FINER_CELLS = 1 << 19
 _LEAST_DELTA = 1e-200  # far tails are held in double precision
 _CUT = 1e-6  # the share of delta that is spent on cutting off large losses
 _LIFT = 1e-4  # the mass of small losses that is lifted to one point
@@ -146,14 +146,14 @@ def _epsilon(
     theta, rough = _chernoff(coarse, counts, delta)
     if rough <= enough or math.isinf(rough):
         return max(0.0, rough)
-    best = rough
-    for _ in range(_PASSES):
-        step = max(_first_step(best, theta, total), max(widths) / _MAX_CELLS)
-        found = _composed(pairs, counts, delta, spans, theta, step)
-        if found > best / 2 or found <= enough:
-            return max(0.0, min(found, best))
-        best, theta = found, theta / 6  # the order was too large, and the grid too coarse
-    return max(0.0, best)
+    step = max(_first_step(rough, theta, total), max(widths) / _MAX_CELLS)
+    found, lowest = _composed(pairs, counts, delta, spans, theta, step)
+    if enough < found and (found < rough / 2 or found <= lowest):
+        # The order was chosen, and the grid made, for another epsilon.
+        theta = _saddle(coarse, counts, max(found, step))
+        step = max(_first_step(max(found, step), theta, total), max(widths) / _MAX_FINER_CELLS)
+        found = min(found, _composed(pairs, counts, delta, spans, theta, step)[0])
+    return max(0.0, min(found, rough))
 
 
 def _composed(
@@ -163,15 +163,25 @@ def _composed(
     spans: Sequence[tuple[float, float]],
     theta: float,
     step: float,
-) -> float:
-    """Epsilon by FFT on a grid of this step, or a coarser one if the window is too long for it."""
+) -> tuple[float, float]:
+    """Epsilon on a grid of this step, or a coarser one if that is too long, and its lower limit."""
     while True:
         laws = [on_grid(pair, step, span) for pair, span in zip(pairs, spans, strict=True)]
+        if sum(counts) == 1:
+            only = laws[0]
+            return _invert(only.losses, only.probs, only.infinite, delta, whole=True), -math.inf
         window = _window(laws, counts, theta)
         cells = window[1] - window[0] + 1
         if cells <= _MAX_CELLS:
-            return _invert(laws, counts, theta, window, delta)
+            break
         step *= 1.05 * cells / _MAX_CELLS
+    losses = step * np.arange(window[0], window[1] + 1)
+    log_weight = _cumulant(laws, counts, theta)
+    tilted, slack = _compose_tilted(laws, counts, theta, window)
+    with np.errstate(over="ignore"):
+        probs = (tilted + slack) * np.exp(log_weight - theta * losses)
+    beyond = math.exp(min(0.0, log_weight - theta * losses[-1] + math.log(_TAIL)))
+    return _invert(losses, probs, _infinite(laws, counts) + beyond, delta), float(losses[0])
 
 
 def _first_step(epsilon: float, theta: float, total: int) -> float:
@@ -197,14 +207,31 @@ def _chernoff(
 
     def bound(log_theta: float) -> float:
         theta = math.exp(log_theta)
-        total = math.fsum(c * law.cumulant(theta) for c, law in zip(counts, laws, strict=True))
-        return (total - math.log(finite)) / theta
+        return (_cumulant(laws, counts, theta) - math.log(finite)) / theta
 
-    best = minimize_scalar(bound, bounds=(-25.0, 35.0), method="bounded", options={"xatol": 1e-2})
+    best = _least(bound)
     # Where the loss is bounded the best order is infinite: stop where more gains nothing.
-    enough = math.log(max(10.0, 20 * -math.log(finite) / max(best.fun, 1e-300)))
-    order = min(float(best.x), enough)
+    order = min(best, math.log(max(10.0, 20 * -math.log(finite) / max(bound(best), 1e-300))))
     return math.exp(order), bound(order)
+
+
+def _saddle(laws: Sequence[GridLaw], counts: Sequence[int], epsilon: float) -> float:
+    """The order that puts the tilted mean at epsilon, or near it."""
+
+    def log_delta(log_theta: float) -> float:
+        theta = math.exp(log_theta)
+        return _cumulant(laws, counts, theta) - theta * epsilon
+
+    return min(math.exp(_least(log_delta)), max(10.0, 200 / epsilon))
+
+
+def _least(function: Callable[[float], float]) -> float:
+    found = minimize_scalar(function, bounds=(-25.0, 35.0), options={"xatol": 1e-2})
+    return float(found.x)
+
+
+def _cumulant(laws: Sequence[GridLaw], counts: Sequence[int], theta: float) -> float:
+    return math.fsum(c * law.cumulant(theta) for c, law in zip(counts, laws, strict=True))
 
 
 def _infinite(laws: Sequence[GridLaw], counts: Sequence[int]) -> float:
@@ -240,23 +267,13 @@ def _window(laws: Sequence[GridLaw], counts: Sequence[int], theta: float) -> tup
 
 
 def _invert(
-    laws: Sequence[GridLaw],
-    counts: Sequence[int],
-    theta: float,
-    window: tuple[int, int],
-    delta: float,
+    losses: Floats, probs: Floats, infinite: float, delta: float, *, whole: bool = False
 ) -> float:
-    """The epsilon at which the composed law on the grid has hockey-stick divergence delta."""
-    low, high = window
-    step = laws[0].step
-    tilted, slack = _compose_tilted(laws, counts, theta, window)
-    losses = step * np.arange(low, high + 1)
-    log_weight = math.fsum(c * law.cumulant(theta) for c, law in zip(counts, laws, strict=True))
-    with np.errstate(over="ignore"):
-        probs = (tilted + slack) * np.exp(log_weight - theta * losses)
-    beyond = math.exp(min(0.0, log_weight - theta * losses[-1] + math.log(_TAIL)))
-    infinite = _infinite(laws, counts) + beyond
+    """The epsilon at which a law on a grid has hockey-stick divergence delta.
 
+    Unless the law is ``whole`` there may be mass below the first loss, where the answer then ends.
+    """
+    step = float(losses[1] - losses[0]) if len(losses) > 1 else 1.0
     above = np.cumsum(probs[::-1])[::-1]  # mass at or above each loss
     # D(j) = sum_{k>j} p_k (1 - exp(l_j - l_k)) = (1 - e^-h) above(j+1) + e^-h D(j+1)
     drive = np.append(above[1:], 0.0)[::-1] * -math.expm1(-step)
@@ -266,10 +283,10 @@ def _invert(
         return math.inf
     j = int(within[0])
     rest = above[j] - divergence[j]
-    if j == 0 or not 0 < rest < math.inf:
+    if (j == 0 and not whole) or not 0 < rest < math.inf:
         return float(losses[j])
     inside = losses[j] + math.log(max(above[j] + infinite - delta, 1e-300) / rest)
-    return float(np.clip(inside, losses[j - 1], losses[j]))
+    return float(np.clip(inside, losses[j - 1] if j else -math.inf, losses[j]))
 
 
 def _compose_tilted(

@@ -17,6 +17,8 @@ ALGORITHMS: dict[str, str] = {
     "adaptdp-fedavg": "adaptdp_fedavg:AdaptDPFedAvg",
     "dp-fedavg": "fedavg:DPFedAvg",
     "dp-fedavg-record": "dp_fedavg_record:RecordDPFedAvg",
+    "dp-fedexp": "fedexp:DPFedEXP",
+    "dp-norm-fedavg": "norm_fedavg:DPNormFedAvg",
     "fedavg": "fedavg:FedAvg",
 }
 

@@ -99,10 +99,13 @@ def _folder_of(out: Path | None, number: int, seeds: int) -> Path | None:
     return out if seeds == 1 else out / f"seed-{number}"
 
 
-def _simulator(prepared: Prepared) -> Simulator:
+def _simulator(prepared: Prepared) -> Simulator | None:
+    """One for all seeds; with a release of scales every seed has records and one of its own."""
     from tacit.simulation import Simulator
 
     plan = prepared.plan
+    if plan.prelude is not None:
+        return None
     return Simulator(
         plan.algorithm, plan.task, prepared.federation, dtype=prepared.config.train.dtype
     )
@@ -146,6 +149,7 @@ def train_prepared(
             {
                 "guarantee": result.guarantee.as_dict(),
                 "metrics": result.metrics,
+                "scaling": _scaling(result),
                 "rounds": result.rounds,
                 "seed": seed,
                 "versions": _versions(),
@@ -173,7 +177,8 @@ def _plan(prepared: Prepared) -> dict[str, Any]:
         "algorithm": prepared.config.algorithm.name,
         "noise": noise if isinstance(noise, (int, float)) else list(noise),
         "expected_cohort": plan.algorithm.cohort.expected(plan.population.clients),
-        "warnings": plan.algorithm.warnings(plan.population),
+        "released_scaling": list(prepared.waiting),
+        "warnings": plan.warnings(),
         **plan.guarantee(prepared.delta).as_dict(),
     }
 
@@ -188,6 +193,11 @@ def _announce(prepared: Prepared) -> None:
     if isinstance(plan["noise"], float) and plan["noise"] > 0:
         show.sentence(
             f"Noise: standard deviation {plan['noise']:.5g} times the bound on each released sum."
+        )
+    if plan["released_scaling"]:
+        show.sentence(
+            f"Before round 0, one charged release: mean and scale of"
+            f" {', '.join(plan['released_scaling'])}."
         )
     show.sentence(plan["sentence"])
     for warning in plan["warnings"]:
@@ -207,9 +217,13 @@ def _as_dict(prepared: Prepared, results: list[Result], out: Path | None) -> dic
         **results[0].guarantee.as_dict(),
         "rounds": results[0].rounds,
         "stopped": results[0].stopped,
-        "seeds": [{"metrics": result.metrics} for result in results],
+        "seeds": [{"metrics": result.metrics, "scaling": _scaling(result)} for result in results],
         "out": str(out) if out is not None else None,
     }
+
+
+def _scaling(result: Result) -> dict[str, dict[str, float]]:
+    return {name: {"mean": mean, "scale": scale} for name, (mean, scale) in result.scaling.items()}
 
 
 def _report(prepared: Prepared, results: list[Result], out: Path | None) -> None:
@@ -226,6 +240,8 @@ def _report(prepared: Prepared, results: list[Result], out: Path | None) -> None
     show.table(columns, rows, title=f"After {results[0].rounds} rounds")
     if results[0].stopped:
         show.sentence(f"Training stopped early: {results[0].stopped}.")
+    for name, (mean, scale) in results[0].scaling.items():
+        show.sentence(f"Released scaling of {name}: mean {mean:.4g}, scale {scale:.4g}.")
     show.sentence(results[0].guarantee.sentence())
     if len(results) > 1 and prepared.delta > 0:
         show.sentence(

@@ -15,6 +15,7 @@ from tacit.data.federation import Federation
 from tacit.data.own import own_data, prepared_data
 from tacit.data.preprocessing import Preprocessing, check_keys
 from tacit.data.tables import read_table
+from tacit.data.waiting import Waiting
 from tacit.errors import ConfigError
 
 _MEANING = ("columns", "target", "targets", "drop")
@@ -41,7 +42,23 @@ _NAMED = (
 
 
 def from_config(config: Mapping[str, Any], *, base: str | Path = ".") -> Federation:
-    """Make the federation that a ``[data]`` section describes; paths are relative to ``base``."""
+    """Make the federation that a ``[data]`` section describes; paths are relative to ``base``.
+
+    Columns that wait for a release are refused: ``before_release`` takes them.
+    """
+    return _read(config, base, bounded=False)[0]
+
+
+def before_release(
+    config: Mapping[str, Any], *, base: str | Path = "."
+) -> tuple[Federation, tuple[Waiting, ...]]:
+    """The same with waiting columns in their public ranges, and which columns these are."""
+    return _read(config, base, bounded=True)
+
+
+def _read(
+    config: Mapping[str, Any], base: str | Path, *, bounded: bool
+) -> tuple[Federation, tuple[Waiting, ...]]:
     _check_kinds(config)
     if ("name" in config) == ("path" in config):
         raise ConfigError("[data] needs name = '...' (see `tacit data list`) or path = '...'.")
@@ -50,7 +67,7 @@ def from_config(config: Mapping[str, Any], *, base: str | Path = ".") -> Federat
         settings = {key: value for key, value in config.items() if key != "name"}
         if "root" in settings:
             settings["root"] = Path(base) / settings["root"]
-        return federate(config["name"], **settings)
+        return federate(config["name"], **settings), ()
     testing = {key: config[key] for key in _TESTING if key in config}
     if "test" in testing:
         testing["test"] = Path(base) / testing["test"]
@@ -59,11 +76,13 @@ def from_config(config: Mapping[str, Any], *, base: str | Path = ".") -> Federat
         check_keys(config, ("path", "prepared", "classes", *_TESTING), "[data]")
         if "classes" not in config:
             raise ConfigError("prepared data need classes = <how many>, 0 for a numeric target.")
-        return prepared_data(path, classes=config["classes"], **testing)
+        return prepared_data(path, classes=config["classes"], **testing), ()
     check_keys(config, ("path", "client_column", "public", *_MEANING, *_TESTING), "[data]")
     client_column = config.get("client_column", "")
     meaning = _meaning(config, base, client_column)
-    return own_data(path, meaning, client_column=client_column, **testing)
+    readable = meaning.bounded() if bounded else meaning
+    federation = own_data(path, readable, client_column=client_column, **testing)
+    return federation, meaning.waiting
 
 
 def _check_kinds(config: Mapping[str, Any]) -> None:

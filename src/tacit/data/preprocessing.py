@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from tacit.data.columns import MISSING, Categorical, Classes, Duration, Numeric, numbers, words
 from tacit.data.federation import Records
 from tacit.data.tables import Table
+from tacit.data.waiting import Scaling, Waiting
 from tacit.errors import ConfigError, DataError
 from tacit.nearest import nearest
 
@@ -114,7 +115,27 @@ class Preprocessing:
         """Columns whose mean and scale a charged release has yet to give."""
         return tuple(n for n, m in self.columns.items() if isinstance(m, Numeric) and m.release)
 
-    def with_release(self, given: Mapping[str, tuple[float, float]]) -> Preprocessing:
+    @property
+    def waiting(self) -> tuple[Waiting, ...]:
+        """The same columns with their places in ``x`` and their public ranges."""
+        found, place = [], 0
+        for name, meaning in self.columns.items():
+            if isinstance(meaning, Numeric) and meaning.release:
+                found.append(Waiting(name, place, meaning.low, meaning.high))
+            place += len(meaning.features(name))
+        return tuple(found)
+
+    def bounded(self) -> Preprocessing:
+        """The same with waiting columns scaled by their public ranges, as a release needs them."""
+        return replace(
+            self,
+            columns={
+                name: replace(meaning, release=False) if isinstance(meaning, Numeric) else meaning
+                for name, meaning in self.columns.items()
+            },
+        )
+
+    def with_release(self, given: Scaling) -> Preprocessing:
         """The same with released (mean, scale) pairs in their columns."""
         columns = dict(self.columns)
         for name, (mean, scale) in given.items():
@@ -185,6 +206,8 @@ def _column(name: str, spec: Any) -> Numeric | Categorical:
     check_keys(spec, ("range", "fill", "indicator", "scaling", "categories", "other"), where)
     _refuse_auto(name, spec, where)
     if "categories" in spec:
+        if "scaling" in spec:
+            raise ConfigError(f"{where} has categories, which are not scaled: leave scaling out.")
         return Categorical(
             values=tuple(str(v) for v in spec["categories"]),
             fill=None if spec.get("fill") is None else str(spec["fill"]),

@@ -4,5 +4,6 @@ from tacit.mechanisms.base import Mechanism
 from tacit.mechanisms.gaussian import Gaussian
 from tacit.mechanisms.laplace import Laplace
 from tacit.mechanisms.none import NoNoise
+from tacit.mechanisms.privunit import PrivUnit
 
-__all__ = ["Gaussian", "Laplace", "Mechanism", "NoNoise"]
+__all__ = ["Gaussian", "Laplace", "Mechanism", "NoNoise", "PrivUnit"]

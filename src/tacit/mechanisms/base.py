@@ -31,6 +31,14 @@ class Mechanism(Protocol):
         """What ``count`` releases in one round cost."""
         ...
 
+    def vector(self, released: Tree) -> Tree:
+        """The unbiased estimate of the value inside what was released."""
+        ...
+
+    def sq_norm(self, released: Tree, radius: Array | float, round_: Array | int) -> Array:
+        """An estimate of the squared norm of the value, from what was released."""
+        ...
+
     def scaled(self, factor: float) -> Self:
         """The same mechanism with ``factor`` times the noise."""
         ...

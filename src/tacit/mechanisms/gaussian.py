@@ -92,6 +92,16 @@ class Gaussian:
             shape=shape,
         )
 
+    def vector(self, released: Tree) -> Tree:
+        """The released value is the estimate."""
+        return released
+
+    def sq_norm(self, released: Tree, radius: Array | float, round_: Array | int) -> Array:
+        """The squared norm of the bounded value, unbiased: |c|^2 - d sigma^2."""
+        noise = self.noise
+        level = jnp.asarray(noise)[round_] if isinstance(noise, tuple) else noise
+        return tree.squared_norm(released) - tree.size(released) * (level * radius) ** 2
+
     def scaled(self, factor: float) -> Gaussian:
         """``factor`` times the noise in every round."""
         return replace(self, noise=scaled_levels(self.noise, factor))

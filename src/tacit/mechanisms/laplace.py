@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import jax
+import jax.numpy as jnp
 from jax import Array
 
 from tacit import tree
@@ -55,6 +56,16 @@ class Laplace:
             count=count,
             shape=shape,
         )
+
+    def vector(self, released: Tree) -> Tree:
+        """The released number is the estimate."""
+        return released
+
+    def sq_norm(self, released: Tree, radius: Array | float, round_: Array | int) -> Array:
+        """The square of the number, less the noise's variance 2 b^2."""
+        noise = self.noise
+        level = jnp.asarray(noise)[round_] if isinstance(noise, tuple) else noise
+        return tree.squared_norm(released) - 2 * (level * radius) ** 2
 
     def scaled(self, factor: float) -> Laplace:
         """``factor`` times the noise in every round."""

@@ -8,6 +8,7 @@ from dp_accounting import dp_event
 from jax import Array
 
 from tacit.accounting.events import DpEvent, SamplingScheme, Shape, repeated
+from tacit import tree
 from tacit.accounting.guarantee import Relation
 from tacit.tree import Tree
 
@@ -33,6 +34,15 @@ class NoNoise:
         """A release without privacy."""
         del round_, relation, shape, sampling
         return repeated(dp_event.NonPrivateDpEvent(), count)
+
+    def vector(self, released: Tree) -> Tree:
+        """The value itself."""
+        return released
+
+    def sq_norm(self, released: Tree, radius: Array | float, round_: Array | int) -> Array:
+        """The squared norm itself."""
+        del radius, round_
+        return tree.squared_norm(released)
 
     def scaled(self, factor: float) -> NoNoise:
         """Still no noise."""

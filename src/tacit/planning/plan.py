@@ -5,9 +5,10 @@ The ledger later writes the same events, round by round; a test holds that both 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from tacit.accounting import Budget, DpEvent, Guarantee, compose, guarantee, repeated
 from tacit.accounting.calibration import Part, calibrate_split
@@ -23,19 +24,25 @@ class Plan:
     """An algorithm on a population for a number of rounds.
 
     Events are those of the client that is hidden least: the one with the fewest records, taking
-    part in every round that it can.
+    part in every round that it can. A ``prelude`` is a plan of its own that runs before round 0
+    (private means and scales do); it protects the same unit and spends from the same budget, of
+    which calibration gives it ``prelude_share`` of mu squared.
     """
 
     algorithm: Algorithm
     task: Task
     population: Population
     rounds: int
+    prelude: Plan | None = None
+    prelude_share: float = 0.05
 
     def __post_init__(self) -> None:
         if self.rounds < 1:
             raise TacitError(f"a run has at least one round, not {self.rounds}.")
         planned = self.algorithm.planned(self.population, self.rounds)
         object.__setattr__(self, "algorithm", planned)
+        if self.prelude is not None and self.prelude._promise != self._promise:
+            raise TacitError("a prelude protects the same unit, in the same sense, as its run.")
 
     @property
     def unit(self) -> Unit:
@@ -52,23 +59,29 @@ class Plan:
         """Against whom."""
         return observer_of(releases(self.algorithm, self.task, self.population))
 
+    @property
+    def _promise(self) -> tuple[Unit, Relation, str]:
+        return self.unit, self.relation, self.observer
+
     def events(self, round_: int) -> Iterator[tuple[str, DpEvent]]:
         """The phases of a round with the event that each is charged."""
         cohort = self.algorithm.cohort.scheme(self.population.clients)
         for phase in self.algorithm.phases(self.task, self.population):
-            parts = [
-                release.event(
+            yield (
+                phase.name,
+                phase.event(
                     round_,
                     relation=self.relation,
                     cohort=cohort,
                     records=self.population.smallest,
-                )
-                for _, release in sorted(phase.releases.items())
-            ]
-            yield phase.name, compose(*parts)
+                ),
+            )
 
     def total(self, only: str | None = None, rounds: int | None = None) -> DpEvent:
-        """All events of the run, or of one phase, or of the first rounds; equal ones counted."""
+        """All events of the run, or of one phase, or of the first rounds; equal ones counted.
+
+        The prelude comes before all rounds; it is no phase of a round.
+        """
         counted: list[tuple[DpEvent, int]] = []
         for round_ in range(self.rounds if rounds is None else rounds):
             parts = [event for phase, event in self.events(round_) if only in (None, phase)]
@@ -77,7 +90,8 @@ class Plan:
                 counted[-1] = (event, counted[-1][1] + 1)
             else:
                 counted.append((event, 1))
-        return compose(*(repeated(event, count) for event, count in counted))
+        before = [self.prelude.total()] if self.prelude is not None and only is None else []
+        return compose(*before, *(repeated(event, count) for event, count in counted))
 
     def guarantee(
         self, delta: float, accountant: str = "best", rounds: int | None = None
@@ -92,13 +106,23 @@ class Plan:
             accountant=accountant,
         )
 
+    def warnings(self) -> list[str]:
+        """Sentences about what keeps the budget but will not do what it is meant to."""
+        before = self.prelude.warnings() if self.prelude is not None else []
+        return before + self.algorithm.warnings(self.population)
+
     def with_noise(self, noise: float, phase: str | None = None) -> Plan:
-        """The same run with another noise."""
-        return replace(self, algorithm=self.algorithm.with_noise(noise, phase))
+        """The same run with another noise, in one phase or everywhere."""
+        prelude = self.prelude
+        if prelude is not None and phase is None:
+            prelude = prelude.with_noise(noise)
+        return replace(self, algorithm=self.algorithm.with_noise(noise, phase), prelude=prelude)
 
 
 def calibrate(plan: Plan, budget: Budget, accountant: str = "best") -> Plan:
     """The plan whose noise is the least that keeps the budget, split as the algorithm says."""
+    if plan.prelude is not None:
+        return _calibrate_with_prelude(plan, plan.prelude, budget, accountant)
     shares = plan.algorithm.shares
     if shares:
         parts = {
@@ -118,5 +142,19 @@ def calibrate(plan: Plan, budget: Budget, accountant: str = "best") -> Plan:
     return plan.with_noise(noise)
 
 
-def _phase_event(plan: Plan, phase: str, noise: float) -> DpEvent:
+def _calibrate_with_prelude(plan: Plan, prelude: Plan, budget: Budget, accountant: str) -> Plan:
+    training = replace(plan, prelude=None)
+    shares: Mapping[Any, float | None] = training.algorithm.shares or {None: None}
+    parts = {
+        f"phase {phase}": Part(partial(_phase_event, training, phase), share)
+        for phase, share in shares.items()
+    }
+    parts["prelude"] = Part(lambda noise: prelude.with_noise(noise).total(), plan.prelude_share)
+    noises = calibrate_split(parts, budget, relation=plan.relation, accountant=accountant)
+    for phase in shares:
+        training = training.with_noise(noises[f"phase {phase}"], phase)
+    return replace(training, prelude=prelude.with_noise(noises["prelude"]))
+
+
+def _phase_event(plan: Plan, phase: str | None, noise: float) -> DpEvent:
     return plan.with_noise(noise, phase).total(only=phase)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tacit.accounting.guarantee import Budget
 from tacit.algorithm import Population
 from tacit.algorithms import registry as algorithms
-from tacit.data.config import from_config
+from tacit.algorithms.private_moments import PrivateMoments
+from tacit.data.config import before_release
 from tacit.data.federation import Federation
+from tacit.data.waiting import Waiting
 from tacit.errors import ConfigError
 from tacit.planning import Plan, calibrate
 from tacit.run.config import RunConfig
@@ -26,10 +28,17 @@ class Prepared:
     delta: float
     budget: Budget | None
 
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """The columns whose mean and scale are released before round 0."""
+        moments = self.plan.prelude.algorithm if self.plan.prelude is not None else None
+        columns = moments.columns if isinstance(moments, PrivateMoments) else ()
+        return tuple(column.column for column in columns)
+
 
 def prepare(config: RunConfig, *, base: str | Path = ".") -> Prepared:
     """Load the data, make task and algorithm, and settle the noise."""
-    federation = from_config(config.data, base=base)
+    federation, waiting = before_release(config.data, base=base)
     task = tasks.make(
         config.task.name,
         shape=federation.records["x"].shape[1:],
@@ -40,6 +49,8 @@ def prepare(config: RunConfig, *, base: str | Path = ".") -> Prepared:
     population = Population(tuple(int(n) for n in federation.sizes))
     plan = Plan(algorithm, task, population, config.train.rounds)
     privacy = config.privacy
+    share = None if privacy == "none" else privacy.scaling_share
+    plan = _with_scaling(plan, waiting, share)
     if privacy == "none":
         return Prepared(config, federation, plan, 0.0, None)
     if "noise" in config.algorithm.options:
@@ -49,3 +60,17 @@ def prepare(config: RunConfig, *, base: str | Path = ".") -> Prepared:
     elif privacy.budget is not None:
         plan = calibrate(plan, privacy.budget, privacy.accountant)
     return Prepared(config, federation, plan, float(privacy.delta or 0.0), privacy.budget)
+
+
+def _with_scaling(plan: Plan, waiting: tuple[Waiting, ...], share: float | None) -> Plan:
+    """The plan with a release of the waiting columns' means and scales before it."""
+    if not waiting:
+        if share is not None:
+            raise ConfigError(
+                "privacy.scaling_share has nothing to pay for: write scaling = 'release' in a"
+                " column, or leave it out."
+            )
+        return plan
+    moments = PrivateMoments.before(plan.algorithm, plan.task, plan.population, waiting)
+    prelude = Plan(moments, plan.task, plan.population, 1)
+    return replace(plan, prelude=prelude, prelude_share=share or plan.prelude_share)

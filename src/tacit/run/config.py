@@ -25,12 +25,16 @@ class _Section(BaseModel):
 
 
 class PrivacyConfig(_Section):
-    """A budget to calibrate to, or a noise to account for, or neither: no privacy."""
+    """A budget to calibrate to, or a noise to account for, or neither: no privacy.
+
+    ``scaling_share`` is the part of the budget's mu squared for columns with scaling = "release".
+    """
 
     epsilon: float | None = None
     delta: float | None = None
     noise: float | None = None
     accountant: str = "best"
+    scaling_share: float | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -42,6 +46,8 @@ class PrivacyConfig(_Section):
             Budget(self.epsilon, self.delta)
         if self.noise is not None and not 0 < self.noise < float("inf"):
             raise ValueError(f"noise is {self.noise}; give a positive number, or privacy = 'none'")
+        if self.scaling_share is not None and not 0 < self.scaling_share < 1:
+            raise ValueError(f"scaling_share is {self.scaling_share}; give 0.05, or up to below 1")
         return self
 
     @property

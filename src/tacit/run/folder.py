@@ -4,6 +4,7 @@
     metrics.csv       one tidy table: round, metric, value
     ledger.jsonl      what was spent, written before it was used
     checkpoint.npz    the whole state, replaced in one step; holds the ledger's head
+    scaling.json      released means and scales, where columns waited for them
     model.npz         the model
     summary.json      the guarantee and the last metrics
 
@@ -25,6 +26,9 @@ from typing import Any
 import numpy as np
 
 from tacit import tree
+from tacit.accounting import Ledger
+from tacit.accounting.guarantee import Relation, Unit
+from tacit.accounting.ledger_book import Label
 from tacit.errors import TacitError
 from tacit.tree import Tree
 
@@ -76,6 +80,21 @@ class RunFolder:
     def started(self) -> bool:
         """Whether a run lives here already."""
         return self.ledger.exists()
+
+    def open_ledger(self, *, unit: Unit, relation: Relation, observer: str, about: Label) -> Ledger:
+        """The ledger to write to: a new one, or that of the same run when it is continued."""
+        if not self.started:
+            return Ledger.create(
+                self.ledger, unit=unit, relation=relation, observer=observer, about=about
+            )
+        ledger = Ledger.open(self.ledger)
+        if dict(ledger.about) != dict(about):
+            ledger.close()
+            raise TacitError(
+                f"{self.path} holds another run (its configuration or seed differs): choose"
+                " another folder, or resume it with its own configuration."
+            )
+        return ledger
 
     def write_text(self, name: str, text: str) -> None:
         """Replace a text file in one step."""

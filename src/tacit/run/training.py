@@ -7,6 +7,7 @@ round, so a repeated round is the same release and is not charged twice.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -20,9 +21,11 @@ from tacit.accounting import Budget, Guarantee, Ledger
 from tacit.accounting.ledger_book import Label
 from tacit.algorithm import Algorithm, Population
 from tacit.data.federation import Federation, Records
+from tacit.data.waiting import Scaling
 from tacit.errors import BudgetError, TacitError
 from tacit.planning import Plan, calibrate
 from tacit.run.folder import Checkpoint, Row, RunFolder
+from tacit.run.scaling import scaled
 from tacit.simulation import RunState, Simulator
 from tacit.simulation.devices import Precision
 from tacit.tasks.base import Params, Task
@@ -52,6 +55,7 @@ class Result:
     rows: list[Row]
     rounds: int
     stopped: str | None = None
+    scaling: Scaling = field(default_factory=dict)  # released means and scales, by column
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -134,50 +138,68 @@ def run_plan(
     folder: RunFolder | None = None,
     simulator: Simulator | None = None,
 ) -> Result:
-    """Run a plan whose noise is settled, never beyond the budget.
-
-    A simulator of the same plan from an earlier seed saves compiling again.
-    """
+    """Run a settled plan within its budget; an earlier seed's simulator saves compiling again."""
     rounds = plan.rounds if settings.budget is None else rounds_within(plan, settings.budget)
     stopped = None
     if rounds < plan.rounds:
         stopped = f"the budget covers {rounds} of the {plan.rounds} rounds"
         plan = replace(plan, rounds=rounds)
-    if simulator is None:
-        simulator = Simulator(plan.algorithm, plan.task, federation, dtype=settings.dtype)
-    simulator.reseed(settings.seed)
-    run = _Run(plan, simulator, settings, folder)
-    try:
+    scaling: Scaling = {}
+    with _ledger(plan, settings, folder) as ledger:
+        if plan.prelude is not None:
+            federation, scaling = scaled(
+                plan.prelude, federation, settings.seed, settings.dtype, ledger, folder
+            )
+            simulator = None  # an earlier seed's records are scaled otherwise
+        if simulator is None:
+            simulator = Simulator(plan.algorithm, plan.task, federation, dtype=settings.dtype)
+        simulator.reseed(settings.seed)
+        run = _Run(plan, simulator, settings, folder, ledger)
         run.go()
-    finally:
-        run.close()
     result = Result(
         params=simulator.params(run.state),
         guarantee=run.guarantee(rounds),
         rows=run.rows,
         rounds=rounds,
         stopped=stopped,
+        scaling=scaling,
     )
     if folder is not None:
         folder.write_model(result.params)
     return result
 
 
+def _ledger(
+    plan: Plan, settings: Settings, folder: RunFolder | None
+) -> contextlib.AbstractContextManager[Ledger | None]:
+    if folder is None:
+        return contextlib.nullcontext()
+    about: Label = {"digest": settings.digest, "seed": settings.seed}
+    return folder.open_ledger(
+        unit=plan.unit, relation=plan.relation, observer=plan.observer, about=about
+    )
+
+
 class _Run:
     """One run on its way."""
 
     def __init__(
-        self, plan: Plan, simulator: Simulator, settings: Settings, folder: RunFolder | None
+        self,
+        plan: Plan,
+        simulator: Simulator,
+        settings: Settings,
+        folder: RunFolder | None,
+        ledger: Ledger | None,
     ) -> None:
         self.plan, self.simulator, self.settings, self.folder = plan, simulator, settings, folder
         self.state, self.round, self.rows = simulator.init(), 0, list[Row]()
-        self.ledger: Ledger | None = None
+        self.ledger = ledger
         self._open_charges: list[int] = []
         self._saved_at = time.monotonic()
         self._spent: dict[int, Guarantee] = {}
         self._oracle = self._oracle_records()
-        if folder is not None:
-            self._open(folder)
+        if folder is not None and ledger is not None:
+            self._continue(folder, ledger)
 
     def go(self) -> None:
         """All rounds that are left."""
@@ -206,32 +228,11 @@ class _Run:
             self._spent[rounds] = self.plan.guarantee(self.settings.delta, rounds=rounds)
         return self._spent[rounds]
 
-    def close(self) -> None:
-        """Let go of the ledger."""
-        if self.ledger is not None:
-            self.ledger.close()
-
-    def _open(self, folder: RunFolder) -> None:
-        about: Label = {"digest": self.settings.digest, "seed": self.settings.seed}
-        if not folder.started:
-            self.ledger = Ledger.create(
-                folder.ledger,
-                unit=self.plan.unit,
-                relation=self.plan.relation,
-                observer=self.plan.observer,
-                about=about,
-            )
-            return
-        self.ledger = Ledger.open(folder.ledger)
-        if dict(self.ledger.about) != dict(about):
-            raise TacitError(
-                f"{folder.path} holds another run (its configuration or seed differs): choose"
-                " another folder, or resume it with its own configuration."
-            )
+    def _continue(self, folder: RunFolder, ledger: Ledger) -> None:
         found = folder.read_checkpoint(self.state)
         if found is None:
             return
-        if not self.ledger.contains(found.head):
+        if not ledger.contains(found.head):
             raise TacitError(
                 f"the ledger of {folder.path} is older than its checkpoint: charges are missing,"
                 " so the run cannot go on."

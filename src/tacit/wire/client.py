@@ -18,7 +18,7 @@ import numpy as np
 from jax import Array
 
 from tacit import tree
-from tacit.accounting import Budget, DpEvent, Ledger, compose
+from tacit.accounting import Budget, Ledger
 from tacit.algorithm import Algorithm, ClientData, Moment, Phase, Population
 from tacit.boundary import leave_client
 from tacit.data.federation import Records
@@ -108,19 +108,15 @@ class WireClient:
 
     def _charge(self, phase: Phase, round_: int) -> int | None:
         """Pay for what this client noises itself, before it is computed."""
-        parts = [
-            release.event(
-                round_,
-                relation=self.algorithm.relation,
-                cohort=self._cohort,
-                records=self._size,
-            )
-            for _, release in sorted(phase.releases.items())
-            if release.at != "aggregate"
-        ]
-        if not parts:
+        if all(release.at == "aggregate" for release in phase.releases.values()):
             return None
-        event: DpEvent = compose(*parts)
+        event = phase.event(
+            round_,
+            relation=self.algorithm.relation,
+            cohort=self._cohort,
+            records=self._size,
+            places=("step", "message"),
+        )
         ledger, budget = self.holdings.ledger, self.holdings.budget
         if ledger is None:
             if budget is not None:

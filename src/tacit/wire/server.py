@@ -17,7 +17,7 @@ import numpy as np
 from jax import Array
 
 from tacit import tree
-from tacit.accounting import Ledger, compose
+from tacit.accounting import Ledger
 from tacit.algorithm import Algorithm, Phase, Population
 from tacit.boundary import enter_server
 from tacit.errors import TacitError
@@ -121,19 +121,17 @@ class WireServer:
 
     def _charge(self, phase: Phase, round_: int) -> int | None:
         """Pay for what the server noises, before it is released."""
-        parts = [
-            release.event(
-                round_,
-                relation=self.algorithm.relation,
-                cohort=self.algorithm.cohort.scheme(self.population.clients),
-                records=self.population.smallest,
-            )
-            for _, release in sorted(phase.releases.items())
-            if release.at == "aggregate"
-        ]
-        if not parts or self.ledger is None:
+        aggregates = any(release.at == "aggregate" for release in phase.releases.values())
+        if not aggregates or self.ledger is None:
             return None
-        return self.ledger.charge(compose(*parts), run=self.run, round=round_, phase=phase.name)
+        event = phase.event(
+            round_,
+            relation=self.algorithm.relation,
+            cohort=self.algorithm.cohort.scheme(self.population.clients),
+            records=self.population.smallest,
+            places=("aggregate",),
+        )
+        return self.ledger.charge(event, run=self.run, round=round_, phase=phase.name)
 
     def _read(self, reply: bytes | None, phase: Phase, round_: int, like: Tree) -> Tree:
         if reply is None:

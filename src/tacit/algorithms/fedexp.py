@@ -1,0 +1,201 @@
+"""DP-FedEXP: the server's step size from the spread of the noisy updates (paper 003).
+
+    client   tau steps of size eta_l from w; D = w_tau - w, clipped (or normalised) to norm C
+    server   w += eta_g * cbar,     eta_g = max(1, mean squared norm / |cbar|^2)
+
+    trust           what is sent                     mean squared norm
+    central         D; the server noises the mean    one more noisy scalar: the two are ONE Gaussian
+    local           D + N(0, sigma^2)                mean |c_i|^2 - d sigma^2   (post-processing)
+    local-privunit  PrivUnit direction, ScalarDP     mean of the length's estimate (post-processing)
+    none            D                                mean |D_i|^2
+
+Protected: a whole client, under replace-one; against the server in the local cases. The central
+step size is free (E003-9): a client cannot move the mean and the mean squared norm fully at once,
+and the joint sensitivity is that of the mean alone while the scalar's noise is large enough.
+``accounting = "separate"`` charges both, as the paper does. ``step = "one"`` is DP-FedAvg with the
+same messages; ``step = "naive"`` leaves out the correction and is there to compare only. The
+returned model is the mean of the last two iterates when the step is extrapolated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple, Self
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from tacit import local, tree
+from tacit.accounting.guarantee import Relation
+from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase, Population
+from tacit.bounds import Bound, Clip, ClipScalar, Normalize, Unbounded
+from tacit.errors import TacitError
+from tacit.mechanisms import Gaussian, NoNoise, PrivUnit
+from tacit.mechanisms.privunit import GammaRule
+from tacit.release import Release
+from tacit.sampling import Batch, Cohort, FixedBatch, FullBatch, FullCohort
+from tacit.tasks.base import Params, Task
+from tacit.tree import Tree
+
+Trust = Literal["central", "local", "local-privunit", "none"]
+
+
+class State(NamedTuple):
+    """The model and the one before it, the round, and the last step size."""
+
+    params: Params
+    round: Array
+    before: Params
+    step_size: Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class DPFedEXP(Algorithm):
+    """Extrapolated server steps on clipped, noised updates."""
+
+    trust: Trust = "central"
+    step: Literal["exp", "one", "naive"] = "exp"
+    bound: Literal["clip", "normalize"] = "clip"
+    clip: float = 1.0
+    local_steps: int = 20
+    local_lr: float = 0.1
+    batch_size: int | None = None
+    clients_per_round: Cohort = field(default_factory=FullCohort)
+    max_step: float | None = None
+    accounting: Literal["joint", "separate"] = "joint"
+    scalar_noise: float | None = None  # in units of clip^2 on the sum; d z^2 / M if not given
+    gamma: GammaRule = "exact"
+    eps0: float = 2.0
+    eps1: float = 2.0
+    eps2: float = 2.0
+    noise: float = 0.0
+    relation: Relation = "replace-one"
+
+    def __post_init__(self) -> None:
+        if self.local_steps < 1 or not 0 < self.local_lr < float("inf"):
+            raise TacitError("give at least one local step, and a positive local_lr.")
+        if self.trust.startswith("local") and self.relation != "replace-one":
+            raise TacitError(
+                "a local message hides what a client says, not that it is there: use"
+                " the relation replace-one."
+            )
+        if self.max_step is not None and not self.max_step >= 1:
+            raise TacitError(f"max_step is {self.max_step}; the step is never below 1.")
+
+    @property
+    def cohort(self) -> Cohort:
+        """Which clients take part in a round."""
+        return self.clients_per_round
+
+    @property
+    def release(self) -> Release:
+        """The bounded update with the noise of its trust model."""
+        bound: Bound = Clip(self.clip) if self.bound == "clip" else Normalize(self.clip)
+        mechanism: Any = Gaussian(self.noise) if self.noise else NoNoise()
+        if self.trust == "none":
+            bound, mechanism = Unbounded(), NoNoise()
+        if self.trust == "local-privunit":
+            whole = PrivUnit(self.eps0, self.eps1, self.eps2, self.gamma)
+            mechanism = whole.scaled(self.noise) if self.noise else whole
+        central = self.trust in ("central", "none")
+        return Release(bound=bound, mechanism=mechanism, at="aggregate" if central else "message")
+
+    def phases(self, task: Task, population: Population) -> tuple[Phase, ...]:
+        """One exchange: the update, and what the step size needs."""
+        release = self.release
+        batch: Batch = FullBatch() if self.batch_size is None else FixedBatch(self.batch_size)
+
+        def train(
+            moment: Moment, state: Tree, data: ClientData, params: Params
+        ) -> tuple[Message, Tree]:
+            trained = local.gradient_steps(
+                task,
+                batch,
+                moment.key,
+                params,
+                data,
+                steps=self.local_steps,
+                step_size=self.local_lr,
+            )
+            return {"update": tree.subtract(trained, params)}, state
+
+        releases = {"update": release}
+        if release.at == "message":
+            stats = {} if self.step == "one" else {"sq_norm": self._statistic(release)}
+            return (
+                Phase(name="train", client=train, server=self.move, releases=releases, stats=stats),
+            )
+        if self.step == "one":
+            return (Phase(name="train", client=train, server=self.move, releases=releases),)
+        releases["sq_norm"] = self._scalar(task, population)
+        return (
+            Phase(
+                name="train",
+                client=train,
+                server=self.move,
+                releases=releases,
+                norm_of=("sq_norm", "update"),
+                joint=self.accounting == "joint",
+            ),
+        )
+
+    def _statistic(self, release: Release) -> Any:
+        """The squared norm of what was sent, with or without the noise's own part taken off."""
+        if self.step == "naive":
+            return lambda sent: tree.squared_norm(release.mechanism.vector(sent["update"]))
+        return lambda sent: release.mechanism.sq_norm(sent["update"], self.clip, 0)
+
+    def _scalar(self, task: Task, population: Population) -> Release:
+        """The mean squared norm as a release; its noise is d z^2 / M unless it is given."""
+        if self.trust == "none" or not self.noise:
+            return Release(
+                bound=ClipScalar(1e30) if self.trust == "none" else ClipScalar(self.clip**2),
+                mechanism=NoNoise(),
+                at="aggregate",
+            )
+        expected = self.cohort.expected(population.clients)
+        level = self.scalar_noise or _dimension(task) * self.noise**2 / expected
+        return Release(bound=ClipScalar(self.clip**2), mechanism=Gaussian(level), at="aggregate")
+
+    def move(self, state: State, mean: Message) -> State:
+        """Extrapolate along the mean update."""
+        update = self.release.mechanism.vector(mean["update"])
+        if self.step == "one":
+            eta = jnp.ones((), state.step_size.dtype)
+        else:
+            eta = step_size(mean["sq_norm"], tree.squared_norm(update), self.max_step)
+        params = tree.add(state.params, tree.scale(eta, update))
+        eta = eta.astype(state.step_size.dtype)
+        return State(params, state.round + 1, state.params, eta)
+
+    def init(self, params: Params) -> State:
+        """The model before the first round."""
+        one = jnp.ones((), jnp.result_type(float))
+        return State(params, jnp.zeros((), jnp.int32), params, one)
+
+    def model(self, state: Any) -> Params:
+        """The mean of the last two iterates; the last one when nothing is extrapolated."""
+        if self.step == "one":
+            return state.params
+        return tree.scale(0.5, tree.add(state.params, state.before))
+
+    def report(self, state: Any) -> dict[str, Array]:
+        """The server's step size."""
+        return {"step_size": state.step_size}
+
+    def with_noise(self, noise: float, phase: str | None = None) -> Self:
+        """Noise in units of the clip; for PrivUnit the factor that divides its budgets."""
+        del phase
+        return replace(self, noise=noise)
+
+
+def step_size(sq_norm: Array, mean_sq_norm: Array, most: float | None = None) -> Array:
+    """eta_g = max(1, mean squared norm / squared norm of the mean), not above ``most``."""
+    safe = jnp.where(mean_sq_norm > 0, mean_sq_norm, 1)
+    eta = jnp.maximum(1.0, jnp.where(mean_sq_norm > 0, sq_norm / safe, 1.0))
+    return eta if most is None else jnp.minimum(eta, most)
+
+
+def _dimension(task: Task) -> int:
+    return tree.size(jax.eval_shape(lambda: task.init(jax.random.key(0))))

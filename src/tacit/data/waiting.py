@@ -1,0 +1,60 @@
+"""Columns that wait for a released mean and scale, and what happens when they come.
+
+Until then a waiting column lies in its public range, mapped to [-1, 1]. The mean and scale of a
+charged release are in the column's own units, as ``Preprocessing.with_release`` takes them, and
+applying them to the encoded records is the same as encoding again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tacit.data.federation import Federation, Records
+
+Scaling = Mapping[str, tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A column by name, its place among the features, and its public range."""
+
+    column: str
+    feature: int
+    low: float
+    high: float
+
+    @property
+    def middle(self) -> float:
+        """What lies at 0."""
+        return (self.low + self.high) / 2
+
+    @property
+    def half(self) -> float:
+        """Half of the range: what lies 1 away."""
+        return (self.high - self.low) / 2
+
+    def in_units(self, mean: float, scale: float) -> tuple[float, float]:
+        """A mean and a scale on [-1, 1] in the units of the column."""
+        return self.middle + self.half * mean, self.half * scale
+
+
+def rescaled(federation: Federation, waiting: Sequence[Waiting], given: Scaling) -> Federation:
+    """The same records, each waiting column minus its mean and divided by its scale."""
+    test = federation.test
+    return replace(
+        federation,
+        records=_rescaled(federation.records, waiting, given),
+        test=None if test is None else _rescaled(test, waiting, given),
+    )
+
+
+def _rescaled(records: Records, waiting: Sequence[Waiting], given: Scaling) -> Records:
+    x = np.array(records["x"])
+    for column in waiting:
+        mean, scale = given[column.column]
+        values = column.middle + column.half * x[:, column.feature].astype(np.float64)
+        x[:, column.feature] = (values - mean) / scale
+    return {**records, "x": x}

@@ -1,0 +1,220 @@
+"""PrivUnit and ScalarDP: local messages with pure differential privacy (paper 003, section 4.1).
+
+A vector of norm at most C is sent as direction and length. PrivUnit draws a unit vector V from the
+cap {<v, u> >= gamma} around the direction u with probability p, else from the rest of the sphere,
+and V/m is unbiased for u. ScalarDP rounds the length to one of k + 1 levels at random and answers
+another level now and then. The price is eps0 (choice of the cap) + eps1 (height of the cap) + eps2
+(length), for every message, with delta 0.
+
+Sampling is exact at any dimension d and costs one normal vector. The height t = <V, u> has the law
+of a symmetric beta variable; its quantile function is smooth in the normal quantile, so it is read
+off a fine table of scipy's ``betaincinv`` with cubic interpolation, and the rest of V is a normalised
+Gaussian orthogonal to u. A zero update has no direction: a fixed one takes its place.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.flatten_util import ravel_pytree
+from numpy.typing import NDArray
+from scipy.special import betainc, betaincinv, betaln, ndtr
+
+from tacit.accounting.events import DpEvent, SamplingScheme, Shape, pure_event
+from tacit.accounting.guarantee import Relation
+from tacit.errors import TacitError
+from tacit.tree import Tree
+
+GammaRule = Literal["exact", "A", "B"]
+_REACH, _NODES = 12.0, 4097  # the table covers normal quantiles from -12 to 12
+
+
+@dataclass(frozen=True)
+class PrivUnit:
+    """PrivUnit with ScalarDP; ``gamma`` is the rule for the height of the cap.
+
+    "exact" spends eps1 fully; "A" and "B" are the papers' looser rules, to compare.
+    """
+
+    eps0: float = 2.0
+    eps1: float = 2.0
+    eps2: float = 2.0
+    gamma: GammaRule = "exact"
+
+    def __post_init__(self) -> None:
+        for name in ("eps0", "eps1", "eps2"):
+            if not 0 < getattr(self, name) < 700:
+                raise TacitError(f"{name} is {getattr(self, name)}; give a positive number.")
+
+    def noised(self, key: Array, value: Tree, radius: Array | float, round_: Array | int) -> Tree:
+        """The message: an unbiased estimate of the value, and the level of its length."""
+        del round_
+        flat, restore = ravel_pytree(value)
+        if flat.size < 2:
+            raise TacitError("PrivUnit needs at least two numbers: use another mechanism.")
+        keys = jax.random.split(key, 3)
+        length = jnp.sqrt(jnp.vdot(flat, flat))
+        first = jnp.zeros_like(flat).at[0].set(1)
+        direction = jnp.where(length > 0, flat / jnp.where(length > 0, length, 1), first)
+        unit = self._direction(keys[0], keys[1], direction)
+        level = self._level(keys[2], length / radius)
+        estimate = self.lengths(radius).astype(flat.dtype)[level]
+        return {"vector": restore(estimate * unit), "level": level.astype(flat.dtype)}
+
+    def vector(self, released: Tree) -> Tree:
+        """The unbiased estimate of the value."""
+        return released["vector"]
+
+    def sq_norm(self, released: Tree, radius: Array | float, round_: Array | int) -> Array:
+        """The estimate of the squared length, never above it in expectation."""
+        del round_
+        estimate = self.lengths(radius)[released["level"].astype(jnp.int32)]
+        return scalar_sq_norm(estimate, self.eps2, radius)
+
+    def event(
+        self,
+        round_: int,
+        *,
+        relation: Relation,
+        shape: Shape,
+        sampling: SamplingScheme,
+        count: int,
+    ) -> DpEvent:
+        """Pure epsilon for every message; local randomness is not amplified by cohorts."""
+        del round_, relation, shape, sampling
+        return pure_event(self.epsilon, count=count)
+
+    @property
+    def epsilon(self) -> float:
+        """The price of one message."""
+        return self.eps0 + self.eps1 + self.eps2
+
+    def scaled(self, factor: float) -> PrivUnit:
+        """``factor`` times less of each of the three budgets."""
+        return replace(
+            self, eps0=self.eps0 / factor, eps1=self.eps1 / factor, eps2=self.eps2 / factor
+        )
+
+    def lengths(self, radius: Array | float) -> Array:
+        """The unbiased length that each level stands for."""
+        levels, scale, shift = scalar_constants(self.eps2)
+        return scale * radius * (jnp.arange(levels + 1) - shift)
+
+    def _direction(self, cap_key: Array, rest_key: Array, u: Array) -> Array:
+        """V / m: the noisy direction, unbiased for u."""
+        height = cap_height(u.size, self.eps1, self.gamma)
+        inside = cap_probability(u.size, height)
+        chosen, place = jax.random.uniform(cap_key, (2,), u.dtype)
+        p = 1 / (1 + math.exp(-self.eps0))
+        tail = jnp.where(chosen < p, place * inside, inside + place * (1 - inside))
+        t = _height_at(u.size, jax.scipy.special.ndtri(jnp.clip(tail, 1e-30, 1 - 1e-7)))
+        normal = jax.random.normal(rest_key, u.shape, u.dtype)
+        across = normal - jnp.vdot(normal, u) * u
+        across = across / jnp.sqrt(jnp.vdot(across, across))
+        unit = t * u + jnp.sqrt(jnp.maximum(0, 1 - t * t)) * across
+        return unit / mean_height(u.size, self.eps0, height)
+
+    def _level(self, key: Array, share: Array) -> Array:
+        """ScalarDP: a randomly rounded level, and now and then another one."""
+        levels, _, _ = scalar_constants(self.eps2)
+        up, keep, other = jax.random.uniform(key, (3,), share.dtype)
+        place = jnp.clip(share, 0, 1) * levels
+        level = jnp.floor(place) + (up < place - jnp.floor(place))
+        stray = jnp.floor(other * levels)  # uniform over the other levels
+        stray = stray + (stray >= level)
+        truth = 1 / (1 + levels * math.exp(-self.eps2))
+        return jnp.clip(jnp.where(keep < truth, level, stray), 0, levels).astype(jnp.int32)
+
+
+def cap_probability(dimension: int, height: float) -> float:
+    """The share of the sphere above a height."""
+    a = (dimension - 1) / 2
+    return float(betainc(a, a, (1 - height) / 2))
+
+
+def cap_height(dimension: int, eps1: float, rule: GammaRule = "exact") -> float:
+    """gamma: the exact one costs eps1 = log((1 - q)/q); (A) and (B) are the papers' bounds."""
+    a = (dimension - 1) / 2
+    if rule == "exact":
+        return float(1 - 2 * betaincinv(a, a, 1 / (1 + math.exp(eps1))))
+    rule_a = math.tanh(eps1 / 2) * math.sqrt(math.pi / (2 * (dimension - 1)))
+    if rule == "A":
+        return rule_a
+    rule_b = height_rule_b(dimension, eps1)
+    if rule_b is None:
+        raise TacitError(f"rule B has no height for eps1 = {eps1} in dimension {dimension}.")
+    return max(rule_a, rule_b)
+
+
+def height_rule_b(dimension: int, eps1: float) -> float | None:
+    """The largest gamma >= sqrt(2/d) of rule (B), None where there is none."""
+
+    def cost(gamma: float) -> float:
+        bulk = 0.5 * math.log(dimension) + math.log(6) + math.log(gamma)
+        return bulk - (dimension - 1) / 2 * math.log1p(-gamma * gamma)
+
+    low, high = math.sqrt(2 / dimension), 1 - 1e-12
+    if low >= high or cost(low) > eps1:
+        return None
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if cost(middle) <= eps1 else (low, middle)
+    return low
+
+
+def mean_height(dimension: int, eps0: float, height: float) -> float:
+    """m = E<V, u>, by which V is divided."""
+    a = (dimension - 1) / 2
+    q = cap_probability(dimension, height)
+    p = 1 / (1 + math.exp(-eps0))
+    log_z = (dimension - 2) * math.log(2) + float(betaln(a, a))
+    bulk = math.exp(a * math.log1p(-height * height) - math.log(dimension - 1) - log_z)
+    return bulk * (p / q - (1 - p) / (1 - q))
+
+
+def scalar_constants(eps2: float) -> tuple[int, float, float]:
+    """ScalarDP's k, and a/C and b of the unbiased length a (J - b)."""
+    levels = math.ceil(math.exp(eps2 / 3))
+    scale = (math.exp(eps2) + levels) / math.expm1(eps2) / levels
+    return levels, scale, levels * (levels + 1) / (2 * (math.exp(eps2) + levels))
+
+
+def scalar_sq_norm(length: Array, eps2: float, radius: Array | float) -> Array:
+    """(r^2 - c2 r - c3) / (1 + c1): an estimate of the squared length from the unbiased length."""
+    c1, c2, c3 = sq_norm_constants(eps2)
+    return (length**2 - c2 * radius * length - c3 * radius**2) / (1 + c1)
+
+
+def sq_norm_constants(eps2: float) -> tuple[float, float, float]:
+    """c1, c2/C and c3/C^2 of the estimate of the squared length."""
+    k, grown = math.ceil(math.exp(eps2 / 3)), math.exp(eps2)
+    c1 = (k + 1) / (grown - 1)
+    spread = (2 * k + 1) * (grown + k) / (6 * k * (grown - 1)) - (k + 1) / (4 * (grown - 1))
+    return c1, -c1, (c1 + 1) / (4 * k * k) + c1 * spread
+
+
+@lru_cache(maxsize=32)
+def _height_table(dimension: int) -> NDArray[np.float64]:
+    """Heights t at equally spaced normal quantiles of the upper tail probability of t."""
+    a = (dimension - 1) / 2
+    lower = betaincinv(a, a, ndtr(np.linspace(-_REACH, 0, (_NODES + 1) // 2)))
+    heights = 1 - 2 * lower  # from near 1 down to 0; the other half is its mirror image
+    return np.concatenate([heights, -heights[-2::-1]])
+
+
+def _height_at(dimension: int, quantile: Array) -> Array:
+    """Catmull-Rom interpolation of the table."""
+    table = jnp.asarray(_height_table(dimension), quantile.dtype)
+    place = (jnp.clip(quantile, -_REACH, _REACH) + _REACH) * ((_NODES - 1) / (2 * _REACH))
+    left = jnp.clip(jnp.floor(place).astype(jnp.int32), 1, _NODES - 3)
+    x = place - left
+    p0, p1, p2, p3 = (table[left + k] for k in (-1, 0, 1, 2))
+    slope = x * (3 * (p1 - p2) + p3 - p0)
+    return p1 + 0.5 * x * (p2 - p0 + x * (2 * p0 - 5 * p1 + 4 * p2 - p3 + slope))

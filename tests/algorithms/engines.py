@@ -1,0 +1,144 @@
+"""Compiled programs, shared by the tests of a row: compiling is most of the time they take."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from registry import Case, Outcome
+
+from tacit import tree
+from tacit.algorithm import Algorithm, Population
+from tacit.data.federation import Federation
+from tacit.release import Release
+from tacit.simulation import RunState, Simulator
+from tacit.simulation.layout import lay_out
+from tacit.streams import Stream
+from tacit.tasks.base import Task
+from tacit.wire import client as wire_client
+
+SEED = 11
+
+
+def population(federation: Federation) -> Population:
+    return Population(tuple(int(n) for n in federation.sizes))
+
+
+@lru_cache(maxsize=4)
+def simulator(case: Case, block: int = 1, max_devices: int | None = None) -> Simulator:
+    """The row's simulator in float64."""
+    return Simulator(
+        case.algorithm(),
+        case.task(),
+        case.federation(0),
+        seed=SEED,
+        dtype="float64",
+        block=block,
+        max_devices=max_devices,
+    )
+
+
+@lru_cache(maxsize=4)
+def outcome(case: Case, block: int = 1, max_devices: int | None = None) -> Outcome:
+    """The server's states of a run, round by round."""
+    engine = simulator(case, block, max_devices)
+    state = engine.init()
+    states = [on_host(state.server)]
+    for round_ in range(case.rounds):
+        state = engine.advance(state, round_, 1)
+        states.append(on_host(state.server))
+    return Outcome(case, engine.algorithm, engine.federation, states)
+
+
+def on_host(state: Any) -> Any:
+    """A copy that outlives the donation of the original."""
+    return jax.tree.map(np.array, state)
+
+
+@contextmanager
+def erased(calls: Counter[Release] | None = None) -> Iterator[None]:
+    """Every release returns noise that depends on its key alone; calls are counted at run time.
+
+    All noise is drawn through ``Release.noised``, so one replacement reaches every mechanism, also
+    where a client's function has closed over its release. A mechanism that is called around the
+    release is not replaced, keeps its input, and so fails the test as it should.
+    """
+
+    def destroy(
+        self: Release, key: jax.Array, value: Any, round_: Any, radius: Any = None
+    ) -> tree.Tree:
+        if calls is not None:
+            jax.debug.callback(partial(_count, calls, self))
+        leaves, structure = jax.tree.flatten(value)
+        return jax.tree.unflatten(
+            structure,
+            [
+                jax.random.normal(jax.random.fold_in(key, number), jnp.shape(v), v.dtype)
+                for number, v in enumerate(leaves)
+            ],
+        )
+
+    _forget_programs()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Release, "noised", destroy)
+        yield
+    _forget_programs()
+
+
+def _count(calls: Counter[Release], release: Release) -> None:
+    calls[release] += 1
+
+
+def _forget_programs() -> None:
+    """The clients of the wire keep compiled programs, which would outlive a replacement."""
+    wire_client._worker.cache_clear()
+
+
+def erased_runs(
+    algorithm: Algorithm, task: Task, federations: tuple[Federation, Federation], rounds: int
+) -> list[RunState]:
+    """The states after a run on each federation with every mechanism erased."""
+    with erased():
+        states = []
+        for federation in federations:
+            engine = Simulator(algorithm, task, federation, seed=SEED, max_devices=1)
+            states.append(on_host(engine.advance(engine.init(), 0, rounds)))
+    return states
+
+
+def with_records(engine: Simulator, federation: Federation) -> None:
+    """Give a compiled simulator the records of another federation of the same sizes."""
+    assert np.array_equal(engine.federation.sizes, federation.sizes)
+    engine._data = lay_out(federation, engine._mesh, np.dtype(engine.dtype))
+
+
+def cohorts(case: Case, clients: int, rounds: int) -> list[np.ndarray]:
+    """Who takes part in each round."""
+    stream, cohort = Stream.seeded(SEED), case.algorithm().cohort
+    return [
+        np.flatnonzero(np.asarray(cohort.mask(stream.cohort(r), clients))) for r in range(rounds)
+    ]
+
+
+def assert_same_bits(first: Any, second: Any) -> None:
+    """Equal structure, types and bytes."""
+    ours, theirs = tree.to_named(first), tree.to_named(second)
+    assert ours.keys() == theirs.keys()
+    for name, value in ours.items():
+        assert value.dtype == theirs[name].dtype
+        assert value.tobytes() == theirs[name].tobytes(), name
+
+
+def assert_close(first: Any, second: Any, tolerance: float = 1e-10) -> None:
+    """Equal structure and values up to a tolerance."""
+    ours, theirs = tree.to_named(first), tree.to_named(second)
+    assert ours.keys() == theirs.keys()
+    for name, value in ours.items():
+        np.testing.assert_allclose(value, theirs[name], rtol=0, atol=tolerance, err_msg=name)

@@ -1,0 +1,131 @@
+"""One table: every algorithm that Tacit ships has a row here, and every row goes through every test.
+
+To add a method, add a row. ``algorithm`` makes it with small settings, ``task`` and ``federation``
+say what it is run on. ``federation(variant)`` must give other records for another variant, with the
+same sizes, shapes and classes: only what is public stays the same. ``properties`` are what the
+paper promises, each a function of an ``Outcome``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tacit.algorithm import Algorithm
+from tacit.algorithms import DPFedAvg, FedAvg, RecordDPFedAvg
+from tacit.data.federation import Federation
+from tacit.sampling import FixedCohort, PoissonCohort
+from tacit.tasks.base import Task
+from tacit.tasks.logistic import Logistic
+from two_phases import TwoPhases
+
+FEATURES = 3
+RAGGED = (5, 7, 6, 5, 7)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A run in float64: the server's state before round 0, and after every round."""
+
+    case: Case
+    algorithm: Algorithm
+    federation: Federation
+    states: Sequence[Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A row: how to make an algorithm and what to run it on."""
+
+    id: str
+    algorithm: Callable[[], Algorithm]
+    task: Callable[[], Task] = lambda: Logistic(features=FEATURES, l2=0.1)
+    federation: Callable[[int], Federation] = lambda variant: labelled(variant)
+    rounds: int = 3
+    properties: tuple[Callable[[Outcome], None], ...] = ()
+
+
+def labelled(variant: int, sizes: Sequence[int] = RAGGED, features: int = FEATURES) -> Federation:
+    """Ragged clients with two classes; the variant decides every record."""
+    rng, total = np.random.default_rng([7, variant]), sum(sizes)
+    return Federation(
+        records={"x": rng.standard_normal((total, features)), "y": rng.integers(0, 2, total)},
+        sizes=np.array(sizes),
+        names=tuple(f"client-{i}" for i in range(len(sizes))),
+        classes=2,
+        title="tiny",
+    )
+
+
+def learns(outcome: Outcome) -> None:
+    """The mean loss over all records is lower after the run than before."""
+    task, records = outcome.case.task(), dict(outcome.federation.records)
+    first, last = (task.losses(state.params, records).mean() for state in (outcome.states[0], outcome.states[-1]))
+    assert last < first
+
+
+CASES: tuple[Case, ...] = (
+    Case(
+        id="fedavg",
+        algorithm=lambda: FedAvg(local_steps=2, local_lr=0.5),
+        properties=(learns,),
+    ),
+    Case(
+        id="fedavg-minibatch",
+        algorithm=lambda: FedAvg(local_steps=3, local_lr=0.5, local_decay=0.9, batch_size=2),
+    ),
+    Case(
+        id="dp-fedavg",
+        algorithm=lambda: DPFedAvg(local_steps=2, local_lr=0.5, clip=0.3, noise=1.5),
+    ),
+    Case(
+        id="dp-fedavg-poisson",
+        algorithm=lambda: DPFedAvg(noise=1.0, clients_per_round=PoissonCohort(0.5), batch_size=3),
+    ),
+    Case(
+        id="dp-fedavg-fixed-cohort",
+        algorithm=lambda: DPFedAvg(
+            noise=1.0, clients_per_round=FixedCohort(2), relation="replace-one"
+        ),
+    ),
+    Case(
+        id="dp-fedavg-local",
+        algorithm=lambda: DPFedAvg(noise=2.0, noise_at="message", local_steps=2),
+    ),
+    Case(
+        id="dp-fedavg-adam",
+        algorithm=lambda: DPFedAvg(noise=1.0, server="adam", server_lr=0.1, server_decay=0.8),
+    ),
+    Case(
+        id="dp-fedavg-momentum",
+        algorithm=lambda: DPFedAvg(
+            noise=1.0, server_momentum=0.9, clients_per_round=PoissonCohort(0.6)
+        ),
+    ),
+    Case(
+        id="dp-fedavg-record-fixed",
+        algorithm=lambda: RecordDPFedAvg(noise=1.0, batch_size=3, local_steps=2, clip=0.5),
+    ),
+    Case(
+        id="dp-fedavg-record-poisson",
+        algorithm=lambda: RecordDPFedAvg(
+            noise=1.0, batch_size=3, batches="poisson", relation="add-remove", local_steps=2
+        ),
+    ),
+    Case(
+        id="dp-fedavg-record-shuffled",
+        algorithm=lambda: RecordDPFedAvg(
+            noise=1.0, batch_size=3, batches="shuffled", local_steps=4, server_momentum=0.5
+        ),
+    ),
+    Case(
+        id="dp-fedavg-record-full",
+        algorithm=lambda: RecordDPFedAvg(
+            noise=1.0, batches="full", local_steps=2, clients_per_round=PoissonCohort(0.6)
+        ),
+    ),
+    Case(id="two-phases", algorithm=lambda: TwoPhases()),
+)
