@@ -188,6 +188,10 @@ class Algorithm(ABC):
         del population, rounds
         return self
 
+    def communications(self, rounds: int) -> int:
+        """How many rounds a run of so many really has; coins drawn up front may decide it."""
+        return rounds
+
     @property
     def shares(self) -> Mapping[str, float | None]:
         """How a budget is split over phases with noises of their own, as shares of mu squared.

@@ -44,7 +44,7 @@ def gradient_steps(
     params: Params,
     data: ClientData,
     *,
-    steps: int,
+    steps: Array | int,
     step_size: StepSize,
     correction: Correction = None,
 ) -> Params:

@@ -15,7 +15,7 @@ import pytest
 from registry import Case, Outcome
 
 from tacit import tree
-from tacit.algorithm import Algorithm, Population
+from tacit.algorithm import Algorithm
 from tacit.data.federation import Federation
 from tacit.release import Release
 from tacit.simulation import RunState, Simulator
@@ -27,28 +27,22 @@ from tacit.wire import client as wire_client
 SEED = 11
 
 
-def population(federation: Federation) -> Population:
-    return Population(tuple(int(n) for n in federation.sizes))
-
-
-@lru_cache(maxsize=4)
-def simulator(case: Case, block: int = 1, max_devices: int | None = None) -> Simulator:
-    """The row's simulator in float64."""
+@lru_cache(maxsize=2)
+def simulator(case: Case) -> Simulator:
+    """The row's simulator in float64: one client a block, on all devices."""
     return Simulator(
-        case.algorithm(),
-        case.task(),
-        case.federation(0),
-        seed=SEED,
-        dtype="float64",
-        block=block,
-        max_devices=max_devices,
+        case.planned(), case.task(), case.federation(0), seed=SEED, dtype="float64"
     )
 
 
-@lru_cache(maxsize=4)
-def outcome(case: Case, block: int = 1, max_devices: int | None = None) -> Outcome:
-    """The server's states of a run, round by round."""
-    engine = simulator(case, block, max_devices)
+@lru_cache(maxsize=2)
+def outcome(case: Case) -> Outcome:
+    """A run of the row, round by round."""
+    return watched(case, simulator(case))
+
+
+def watched(case: Case, engine: Simulator) -> Outcome:
+    """The server's states before and after every round."""
     state = engine.init()
     states = [on_host(state.server)]
     for round_ in range(case.rounds):
@@ -121,7 +115,7 @@ def with_records(engine: Simulator, federation: Federation) -> None:
 
 def cohorts(case: Case, clients: int, rounds: int) -> list[np.ndarray]:
     """Who takes part in each round."""
-    stream, cohort = Stream.seeded(SEED), case.algorithm().cohort
+    stream, cohort = Stream.seeded(SEED), case.planned().cohort
     return [
         np.flatnonzero(np.asarray(cohort.mask(stream.cohort(r), clients))) for r in range(rounds)
     ]

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.algorithm import Algorithm
-from tacit.algorithms import DPFedAvg, FedAvg, RecordDPFedAvg
+from tacit.algorithm import Algorithm, Population
+from tacit.algorithms import AdaptDPFedAvg, DPFedAvg, FedAvg, RecordDPFedAvg
 from tacit.data.federation import Federation
 from tacit.sampling import FixedCohort, PoissonCohort
 from tacit.tasks.base import Task
@@ -46,6 +46,15 @@ class Case:
     federation: Callable[[int], Federation] = lambda variant: labelled(variant)
     rounds: int = 3
     properties: tuple[Callable[[Outcome], None], ...] = ()
+
+    @property
+    def population(self) -> Population:
+        """What is public about the row's clients."""
+        return Population(tuple(int(n) for n in self.federation(0).sizes))
+
+    def planned(self) -> Algorithm:
+        """The algorithm as a run of these rounds sees it."""
+        return self.algorithm().planned(self.population, self.rounds)
 
 
 def labelled(variant: int, sizes: Sequence[int] = RAGGED, features: int = FEATURES) -> Federation:
@@ -83,7 +92,9 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         id="dp-fedavg-poisson",
-        algorithm=lambda: DPFedAvg(noise=1.0, clients_per_round=PoissonCohort(0.5), batch_size=3),
+        algorithm=lambda: DPFedAvg(
+            noise=1.0, clients_per_round=PoissonCohort(0.5), batch_size=3, server_momentum=0.9
+        ),
     ),
     Case(
         id="dp-fedavg-fixed-cohort",
@@ -98,12 +109,6 @@ CASES: tuple[Case, ...] = (
     Case(
         id="dp-fedavg-adam",
         algorithm=lambda: DPFedAvg(noise=1.0, server="adam", server_lr=0.1, server_decay=0.8),
-    ),
-    Case(
-        id="dp-fedavg-momentum",
-        algorithm=lambda: DPFedAvg(
-            noise=1.0, server_momentum=0.9, clients_per_round=PoissonCohort(0.6)
-        ),
     ),
     Case(
         id="dp-fedavg-record-fixed",
@@ -125,6 +130,12 @@ CASES: tuple[Case, ...] = (
         id="dp-fedavg-record-full",
         algorithm=lambda: RecordDPFedAvg(
             noise=1.0, batches="full", local_steps=2, clients_per_round=PoissonCohort(0.6)
+        ),
+    ),
+    Case(
+        id="adaptdp-fedavg",
+        algorithm=lambda: AdaptDPFedAvg(
+            noise=1.0, radius_noise=0.5, radius_batch=4, batch_size=3, local_steps=2, ball=5.0
         ),
     ),
     Case(id="two-phases", algorithm=lambda: TwoPhases()),

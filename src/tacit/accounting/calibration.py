@@ -15,6 +15,7 @@ from tacit.accounting.accountants import epsilon_of, tightest
 from tacit.accounting.events import DpEvent, compose
 from tacit.accounting.gaussian import gdp_eps, gdp_mu
 from tacit.accounting.guarantee import Budget, Relation, rounded_up
+from tacit.accounting.leaves import leaves
 from tacit.errors import BudgetError, TacitError
 
 # The relative distance below the budget's epsilon that is accepted: an exact answer costs nothing.
@@ -53,6 +54,9 @@ def calibrate(
             event(noise), delta=budget.delta, relation=relation, accountant=accountant
         )
 
+    quick = _from_mu(event, budget, relation, start) if accountant == "best" else None
+    if quick is not None and budget.epsilon * (1 - 1e-9) <= spent(quick) <= budget.epsilon:
+        return quick
     low, high = 0.0, start
     eps_high = spent(high)
     while eps_high > budget.epsilon:
@@ -76,6 +80,16 @@ def calibrate(
     name = tightest(event(high), relation) if accountant == "best" else accountant
     tolerance = _TOLERANCE.get(name, _DEFAULT_TOLERANCE)
     return _bisect(spent, (low, high), eps_high, budget.epsilon, tolerance)
+
+
+def _from_mu(
+    event: Callable[[float], DpEvent], budget: Budget, relation: Relation, start: float
+) -> float | None:
+    """The answer in one step when all noise is Gaussian and unsampled: mu is 1 over the noise."""
+    parts = leaves(event(start), relation)
+    if len(parts) != 1 or parts[0].kind != "gaussian" or parts[0].sampled != "no":
+        return None
+    return start * parts[0].size / gdp_mu(budget.epsilon, budget.delta)
 
 
 def _bisect(

@@ -78,6 +78,8 @@ def rdp_epsilon(
     """
     if any(leaf.kind == "none" for leaf in leaves):
         return math.inf
+    if not leaves:
+        return 0.0
     convert = rdp_to_eps_mironov if mironov else rdp_to_eps
     curve = rdp_curve(leaves, relation, orders, wang=wang)
     return max(0.0, min(convert(a, float(r), delta) for a, r in zip(orders, curve, strict=True)))
@@ -164,7 +166,10 @@ def _library_rdp(leaf: Leaf, relation: Relation, orders: tuple[int, ...]) -> tup
     curve = Curve(list(orders), neighbours)
     if not curve.supports(event):
         raise TacitError(f"RDP of a sampled {leaf.kind} mechanism is not offered: use pld.")
-    return curve.compose(event).values()
+    try:
+        return curve.compose(event).values()
+    except (ValueError, OverflowError):  # its differences of cumulants vanish: count no sampling
+        return tuple(a * leaf.size**2 / 2 for a in orders)
 
 
 def _log_expm1(x: float) -> float:

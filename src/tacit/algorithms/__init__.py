@@ -2,8 +2,23 @@
 
 from tacit.algorithms.adaptdp_fedavg import AdaptDPFedAvg
 from tacit.algorithms.dp_fedavg_record import RecordDPFedAvg
+from tacit.algorithms.dynamic_ldp import DynamicLDP
 from tacit.algorithms.fedavg import DPFedAvg, FedAvg
 from tacit.algorithms.fedexp import DPFedEXP
+from tacit.algorithms.isrl_dp import ISRLDP
 from tacit.algorithms.norm_fedavg import DPNormFedAvg
+from tacit.algorithms.scaffnew import DPScaffNew
+from tacit.algorithms.scaffold import DPScaffold
 
-__all__ = ["AdaptDPFedAvg", "DPFedAvg", "DPFedEXP", "DPNormFedAvg", "FedAvg", "RecordDPFedAvg"]
+__all__ = [
+    "ISRLDP",
+    "AdaptDPFedAvg",
+    "DPFedAvg",
+    "DPFedEXP",
+    "DPNormFedAvg",
+    "DPScaffNew",
+    "DPScaffold",
+    "DynamicLDP",
+    "FedAvg",
+    "RecordDPFedAvg",
+]

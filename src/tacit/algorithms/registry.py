@@ -19,12 +19,16 @@ ALGORITHMS: dict[str, str] = {
     "dp-fedavg-record": "dp_fedavg_record:RecordDPFedAvg",
     "dp-fedexp": "fedexp:DPFedEXP",
     "dp-norm-fedavg": "norm_fedavg:DPNormFedAvg",
+    "dp-scaffnew": "scaffnew:DPScaffNew",
+    "dp-scaffold": "scaffold:DPScaffold",
+    "dynamic-ldp": "dynamic_ldp:DynamicLDP",
     "fedavg": "fedavg:FedAvg",
+    "isrl-dp": "isrl_dp:ISRLDP",
 }
 
 _COHORT = "clients_per_round"
 _COHORT_OPTIONS = ("cohort_rate", "cohort_size")
-_FROM_PLAN = ("rounds",)  # settled by [train], not by [algorithm]
+_FROM_PLAN = ("rounds", "clients")  # settled by [train], not by [algorithm]
 
 
 def names() -> tuple[str, ...]:

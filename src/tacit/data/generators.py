@@ -46,12 +46,19 @@ def quadratic(
 
 
 def client_quadratics(
-    *, clients: int = 100, dimension: int = 200, rank: int = 20, seed: int = 0
+    *,
+    clients: int = 100,
+    dimension: int = 200,
+    rank: int = 20,
+    start: float | None = None,
+    seed: int = 0,
 ) -> Problem:
     """The quadratic of paper 001 (DP-NormFedAvg): each client holds one low-rank quadratic.
 
     Client i's single record is ``a`` (dimension x rank, entries N(0, 1/20^2)) and ``center``
-    (N(0, I)), with ``f_i(w) = |a.T (w - center)|**2 / 2``, that is ``Q_i = a a.T``.
+    (N(0, I)), with ``f_i(w) = |a.T (w - center)|**2 / 2``, that is ``Q_i = a a.T``. Training
+    starts at the origin; with ``start`` the problem is moved so that the origin lies at
+    ``optimum + start * z``, z uniform on (0, 1): 1 is the paper's start I1, 0.2 its I2.
     """
     _check_positive(clients=clients, dimension=dimension, rank=rank)
     rng = np.random.default_rng(seed)
@@ -59,10 +66,14 @@ def client_quadratics(
     center = rng.standard_normal((clients, dimension))
     curvature = np.einsum("ndr,ner->de", a, a)
     pull = np.einsum("ndr,ner,ne->d", a, a, center, optimize=True)
+    optimum = np.linalg.lstsq(curvature, pull, rcond=None)[0]
+    if start is not None:
+        origin = optimum + start * rng.random(dimension)
+        center, optimum = center - origin, optimum - origin
     federation = _equal_clients(
         {"a": a, "center": center}, clients, "client quadratics (paper 001)"
     )
-    return Problem(federation, np.linalg.lstsq(curvature, pull, rcond=None)[0])
+    return Problem(federation, optimum)
 
 
 def ijcnn_like(

@@ -112,12 +112,15 @@ class PrivUnit:
         height = cap_height(u.size, self.eps1, self.gamma)
         inside = cap_probability(u.size, height)
         chosen, place = jax.random.uniform(cap_key, (2,), u.dtype)
+        place = place + jnp.finfo(u.dtype).eps / 2  # the middle of its interval, so never 0
         p = 1 / (1 + math.exp(-self.eps0))
-        tail = jnp.where(chosen < p, place * inside, inside + place * (1 - inside))
-        t = _height_at(u.size, jax.scipy.special.ndtri(jnp.clip(tail, 1e-30, 1 - 1e-7)))
+        # Each branch measures from its own pole, so that neither tail is rounded away.
+        from_above = jax.scipy.special.ndtri(place * inside)
+        from_below = -jax.scipy.special.ndtri(place * (1 - inside))
+        t = _height_at(u.size, jnp.where(chosen < p, from_above, from_below))
         normal = jax.random.normal(rest_key, u.shape, u.dtype)
         across = normal - jnp.vdot(normal, u) * u
-        across = across / jnp.sqrt(jnp.vdot(across, across))
+        across = across / jnp.maximum(jnp.sqrt(jnp.vdot(across, across)), jnp.finfo(u.dtype).tiny)
         unit = t * u + jnp.sqrt(jnp.maximum(0, 1 - t * t)) * across
         return unit / mean_height(u.size, self.eps0, height)
 
@@ -140,17 +143,21 @@ def cap_probability(dimension: int, height: float) -> float:
 
 
 def cap_height(dimension: int, eps1: float, rule: GammaRule = "exact") -> float:
-    """gamma: the exact one costs eps1 = log((1 - q)/q); (A) and (B) are the papers' bounds."""
+    """gamma: the exact one costs eps1 = log((1 - q)/q); (A) and (B) are the papers' bounds.
+
+    In two dimensions (A) would cost more than eps1, so no rule goes above the exact height.
+    """
     a = (dimension - 1) / 2
+    exact = float(1 - 2 * betaincinv(a, a, 1 / (1 + math.exp(eps1))))
     if rule == "exact":
-        return float(1 - 2 * betaincinv(a, a, 1 / (1 + math.exp(eps1))))
-    rule_a = math.tanh(eps1 / 2) * math.sqrt(math.pi / (2 * (dimension - 1)))
+        return exact
+    rule_a = min(exact, math.tanh(eps1 / 2) * math.sqrt(math.pi / (2 * (dimension - 1))))
     if rule == "A":
         return rule_a
     rule_b = height_rule_b(dimension, eps1)
     if rule_b is None:
         raise TacitError(f"rule B has no height for eps1 = {eps1} in dimension {dimension}.")
-    return max(rule_a, rule_b)
+    return min(exact, max(rule_a, rule_b))
 
 
 def height_rule_b(dimension: int, eps1: float) -> float | None:
@@ -210,11 +217,12 @@ def _height_table(dimension: int) -> NDArray[np.float64]:
 
 
 def _height_at(dimension: int, quantile: Array) -> Array:
-    """Catmull-Rom interpolation of the table."""
+    """The cubic through the four nearest entries of the table."""
     table = jnp.asarray(_height_table(dimension), quantile.dtype)
     place = (jnp.clip(quantile, -_REACH, _REACH) + _REACH) * ((_NODES - 1) / (2 * _REACH))
     left = jnp.clip(jnp.floor(place).astype(jnp.int32), 1, _NODES - 3)
     x = place - left
-    p0, p1, p2, p3 = (table[left + k] for k in (-1, 0, 1, 2))
-    slope = x * (3 * (p1 - p2) + p3 - p0)
-    return p1 + 0.5 * x * (p2 - p0 + x * (2 * p0 - 5 * p1 + 4 * p2 - p3 + slope))
+    before, here, after, beyond = (table[left + k] for k in (-1, 0, 1, 2))
+    outer = x * (x - 1) * ((x + 1) * beyond - (x - 2) * before) / 6
+    inner = (x * x - 1) * (x - 2) * here / 2 - x * (x + 1) * (x - 2) * after / 2
+    return inner + outer

@@ -6,7 +6,7 @@ The ledger later writes the same events, round by round; a test holds that both 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from tacit.accounting import Budget, DpEvent, Guarantee, compose, guarantee, rep
 from tacit.accounting.calibration import Part, calibrate_split
 from tacit.accounting.calibration import calibrate as least_noise
 from tacit.accounting.guarantee import Relation, Unit
-from tacit.algorithm import Algorithm, Population, observer_of, releases, unit_of
+from tacit.algorithm import Algorithm, Phase, Population, observer_of, releases, unit_of
 from tacit.errors import TacitError
 from tacit.tasks.base import Task
 
@@ -35,12 +35,16 @@ class Plan:
     rounds: int
     prelude: Plan | None = None
     prelude_share: float = 0.05
+    _phases: tuple[Phase, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.rounds < 1:
             raise TacitError(f"a run has at least one round, not {self.rounds}.")
-        planned = self.algorithm.planned(self.population, self.rounds)
+        rounds = self.algorithm.communications(self.rounds)
+        planned = self.algorithm.planned(self.population, rounds)
+        object.__setattr__(self, "rounds", rounds)
         object.__setattr__(self, "algorithm", planned)
+        object.__setattr__(self, "_phases", planned.phases(self.task, self.population))
         if self.prelude is not None and self.prelude._promise != self._promise:
             raise TacitError("a prelude protects the same unit, in the same sense, as its run.")
 
@@ -66,7 +70,7 @@ class Plan:
     def events(self, round_: int) -> Iterator[tuple[str, DpEvent]]:
         """The phases of a round with the event that each is charged."""
         cohort = self.algorithm.cohort.scheme(self.population.clients)
-        for phase in self.algorithm.phases(self.task, self.population):
+        for phase in self._phases:
             yield (
                 phase.name,
                 phase.event(

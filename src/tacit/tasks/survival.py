@@ -10,7 +10,8 @@ and whose coefficients ``w`` are the same log hazard ratios:
   as the grid gets finer. Without cuts it is exponential regression.
 - ``Weibull``: cumulative hazard ``(t exp(b))^k exp(x.w)``, the shape ``k = exp(log_shape)`` learnt.
 
-A record has ``time`` and ``event``: 1 if it happened then, 0 if observation ended there.
+A record has ``time`` and ``event``: 1 if it happened then, 0 if observation ended there. Readers
+give both as one target, ``y = (event, time)``, which will do as well.
 ``unit`` is a public scale of time: with days and ``unit = 365.25``, cuts and rates are in years.
 """
 
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -59,14 +61,26 @@ class Survival(Ridge):
 
     def metrics(self, outputs: NDArray[np.floating], records: HostRecords) -> dict[str, float]:
         """Harrell's concordance index."""
-        times = np.ravel(records["time"]).astype(np.float64)
-        index = concordance(np.ravel(outputs), np.ravel(records["event"]), times)
+        events, times = _outcome(records)
+        index = concordance(np.ravel(outputs), np.ravel(events), np.ravel(times).astype(np.float64))
         return defined(concordance=index)
 
     def _event_and_time(self, record: Record, like: Array) -> tuple[Array, Array]:
-        event = jnp.reshape(record["event"], ()).astype(like.dtype)
-        time = jnp.reshape(record["time"], ()).astype(like.dtype)
+        event, time = (jnp.reshape(v, ()).astype(like.dtype) for v in _outcome(record))
         return event, time / self.unit
+
+
+def _outcome(records: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Event and time, of one record or of many."""
+    if "time" in records:
+        return records["event"], records["time"]
+    pair = records["y"]
+    if pair.ndim == 0 or pair.shape[-1] != 2:
+        raise ConfigError(
+            "survival regression needs a target of times and events: write event = '...' and"
+            " longest = ... in [data.target]."
+        )
+    return pair[..., 0], pair[..., 1]
 
 
 @dataclass(frozen=True, kw_only=True)

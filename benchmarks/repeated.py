@@ -1,0 +1,26 @@
+"""Runs that are repeated over problems: each problem redrawn, the program compiled once."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from collections.abc import Sequence
+
+import jax
+
+
+def share_programs() -> None:
+    """Keep compiled programs: the next problem of the same shape finds its own again."""
+    jax.config.update("jax_compilation_cache_dir", tempfile.mkdtemp(prefix="tacit-programs-"))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+
+def summary(values: Sequence[float]) -> dict[str, object]:
+    """Mean, standard deviation and standard error over seeds, and the values themselves."""
+    spread = statistics.stdev(values)
+    return {
+        "mean": statistics.fmean(values),
+        "std": spread,
+        "standard_error": spread / len(values) ** 0.5,
+        "seeds": list(values),
+    }

@@ -1,0 +1,176 @@
+"""DP-ScaffNew: local steps with control variates, a number of them planned up front (paper 004).
+
+    client   x = w; for each step until a coin falls (probability p): x -= eta (grad f_i(x) - h_i)
+             sends Delta_i = clip(x - w, C) + N(0, sigma^2)
+    server   Dbar = mean Delta_i;  w += Dbar                              broadcasts w and Dbar
+    client   h_i += (p/eta) (Dbar - Delta_i)
+
+Protected: a whole client, against the server, under replace-one: only Delta_i leaves, and h_i is
+made of what has left. A round is one communication. The coins are data independent and are drawn
+before training, so the noise is calibrated to the communications that really happen (calibrating
+to their expectation overspends about half of the time: E004-2), and the last step communicates.
+``local_steps`` instead of ``probability`` takes the same number of steps every round (p = 1/steps).
+Control variates sum to zero over the clients at any time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from tacit import local, tree
+from tacit.accounting.guarantee import Relation
+from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase, Population
+from tacit.bounds import Bound, Clip, Unbounded
+from tacit.errors import TacitError
+from tacit.mechanisms import Gaussian, Mechanism, NoNoise
+from tacit.release import Release
+from tacit.sampling import FullBatch
+from tacit.tasks.base import Params, Task
+from tacit.tree import Tree
+
+
+class State(NamedTuple):
+    """The last synchronised model, the round, and the mean of the last messages."""
+
+    params: Params
+    round: Array
+    moved: Params
+
+
+class Control(NamedTuple):
+    """A client's control variate and its last message."""
+
+    h: Params
+    sent: Params
+
+
+@dataclass(frozen=True, kw_only=True)
+class DPScaffNew(Algorithm):
+    """ScaffNew with clipped, noised communications; no noise and no clip make it ScaffNew."""
+
+    lr: float = 0.1  # eta
+    probability: float | None = None  # p
+    local_steps: int | None = None
+    iterations: int | None = None  # T: draw coins for so many steps; a round is a coin that fell
+    coin_seed: int = 0
+    clip: float | None = 1.0
+    noise: float = 0.0
+    rounds: int | None = None
+    relation: Relation = "replace-one"
+
+    def __post_init__(self) -> None:
+        if (self.probability is None) == (self.local_steps is None):
+            raise TacitError("give probability (random numbers of local steps) or local_steps.")
+        if self.probability is not None and not 0 < self.probability <= 1:
+            raise TacitError(f"probability is {self.probability}; give above 0, at most 1.")
+        if self.local_steps is not None and self.local_steps < 1:
+            raise TacitError(f"local_steps is {self.local_steps}; give at least 1.")
+        if not 0 < self.lr < float("inf"):
+            raise TacitError(f"lr is {self.lr}; give a positive number.")
+
+    @property
+    def p(self) -> float:
+        """The probability of a communication after a step."""
+        return self.probability if self.probability is not None else 1 / (self.local_steps or 1)
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Local steps before each communication, from coins drawn up front."""
+        if self.iterations is not None:
+            return steps_of_coins(self.iterations, self.p, self.coin_seed, self.local_steps)
+        if self.rounds is None:
+            raise TacitError("ScaffNew must know its rounds: plan the run first.")
+        if self.local_steps is not None:
+            return (self.local_steps,) * self.rounds
+        coins = np.random.default_rng(self.coin_seed)
+        return tuple(int(g) for g in coins.geometric(self.p, self.rounds))
+
+    @property
+    def release(self) -> Release:
+        """The change since the last communication."""
+        bound: Bound = Unbounded() if self.clip is None else Clip(self.clip)
+        mechanism: Mechanism = Gaussian(self.noise) if self.noise else NoNoise()
+        return Release(bound=bound, mechanism=mechanism, at="message")
+
+    def phases(self, task: Task, population: Population) -> tuple[Phase, ...]:
+        """One communication: correct h with the broadcast, take the round's steps, send."""
+        del population
+        planned = np.array(self.steps, np.int32)
+
+        def work(
+            moment: Moment, control: Control, data: ClientData, sent: tuple[Params, Params]
+        ) -> tuple[Message, Control]:
+            params, moved = sent
+            pull = tree.scale(self.p / self.lr, tree.subtract(moved, control.sent))
+            h = tree.select(moment.round == 0, control.h, tree.add(control.h, pull))
+            reached = local.gradient_steps(
+                task,
+                FullBatch(),
+                moment.key,
+                params,
+                data,
+                steps=jnp.asarray(planned)[moment.round],
+                step_size=self.lr,
+                correction=tree.scale(-1.0, h),
+            )
+            return {"change": tree.subtract(reached, params)}, Control(h, control.sent)
+
+        return (
+            Phase(
+                name="communicate",
+                client=work,
+                server=self.move,
+                releases={"change": self.release},
+                send=lambda state: (state.params, state.moved),
+                remember=lambda control, sent: Control(control.h, sent["change"]),
+            ),
+        )
+
+    def move(self, state: State, mean: Message) -> State:
+        """Move by the mean of the messages."""
+        moved = mean["change"]
+        return State(tree.add(state.params, moved), state.round + 1, moved)
+
+    def init(self, params: Params) -> State:
+        """The model before the first communication."""
+        return State(params, jnp.zeros((), jnp.int32), tree.zeros_like(params))
+
+    def init_client(self, params: Params) -> Tree:
+        """h = 0."""
+        return Control(tree.zeros_like(params), tree.zeros_like(params))
+
+    def planned(self, population: Population, rounds: int) -> Self:
+        """A round is a communication: with ``iterations`` their number follows from the coins."""
+        del population
+        return replace(self, rounds=rounds)
+
+    def communications(self, rounds: int) -> int:
+        """How many rounds there really are."""
+        return rounds if self.iterations is None else len(self.steps)
+
+    def with_noise(self, noise: float, phase: str | None = None) -> Self:
+        """Noise of this standard deviation on a message, in units of the clip."""
+        del phase
+        if self.clip is None:
+            raise TacitError("a private ScaffNew needs a clip.")
+        return replace(self, noise=noise)
+
+
+def steps_of_coins(
+    iterations: int, p: float, seed: int, local_steps: int | None = None
+) -> tuple[int, ...]:
+    """The local steps before each communication among ``iterations``; the last one is forced."""
+    if iterations < 1:
+        raise TacitError(f"iterations is {iterations}; give at least 1.")
+    if local_steps is not None:
+        falls = np.arange(1, iterations + 1) % local_steps == 0
+    else:
+        falls = np.random.default_rng(seed).random(iterations) < p
+    falls[-1] = True
+    places = np.flatnonzero(falls)
+    return tuple(int(g) for g in np.diff(places, prepend=-1))
