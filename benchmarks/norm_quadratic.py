@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from benchmarks.repeated import share_programs, summary
 from numpy.typing import NDArray
 
+from benchmarks.repeated import share_programs, summary
 from tacit.accounting import Budget
 from tacit.algorithm import Population
 from tacit.algorithms.norm_fedavg import DPNormFedAvg

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacit.mechanisms import Gaussian, Mechanism, PrivUnit
-from tacit.mechanisms.privunit import cap_height, cap_probability, mean_height
+from tacit.mechanisms.privunit import cap_of
 
 MESSAGES, DIMENSION, REPEATS = 1000, 5046, 15
 
@@ -54,21 +54,14 @@ def main() -> None:
     ]
     medians = {name: statistics.median(t[name] for t in times) for name in draws}
     ratio = statistics.median(t["privunit"] / t["gaussian"] for t in times)
-    heights = {
-        rule: {
-            "gamma": cap_height(DIMENSION, 2.0, rule),
-            "cap_probability": cap_probability(DIMENSION, cap_height(DIMENSION, 2.0, rule)),
-            "m": mean_height(DIMENSION, 2.0, cap_height(DIMENSION, 2.0, rule)),
-        }
-        for rule in ("exact", "A")
-    }
+    caps = {rule: cap_of(DIMENSION, 2.0, 2.0, rule)._asdict() for rule in ("exact", "A")}
     content = {
         "command": "python -m benchmarks.privunit",
         "messages": MESSAGES,
         "dimension": DIMENSION,
         "median_seconds": medians,
         "median_ratio": ratio,
-        "rules_at_eps1_2": heights,
+        "caps_at_eps_2": caps,
     }
     print(f"{medians}, ratio {ratio:.2f}", flush=True)
     given.out.parent.mkdir(parents=True, exist_ok=True)

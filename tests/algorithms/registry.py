@@ -1,4 +1,4 @@
-"""One table: every algorithm that Tacit ships has a row here, and every row goes through every test.
+"""One table: every algorithm has a row here, and every row goes through every test.
 
 To add a method, add a row. ``algorithm`` makes it with small settings, ``task`` and ``federation``
 say what it is run on. ``federation(variant)`` must give other records for another variant, with the
@@ -10,17 +10,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from two_phases import TwoPhases
 
 from tacit.algorithm import Algorithm, Population
-from tacit.algorithms import AdaptDPFedAvg, DPFedAvg, FedAvg, RecordDPFedAvg
+from tacit.algorithms import (
+    ISRLDP,
+    AdaptDPFedAvg,
+    DPFedAvg,
+    DPFedEXP,
+    DPNormFedAvg,
+    DPScaffNew,
+    DPScaffold,
+    DynamicLDP,
+    FedAvg,
+    RecordDPFedAvg,
+)
 from tacit.data.federation import Federation
 from tacit.sampling import FixedCohort, PoissonCohort
 from tacit.tasks.base import Task
 from tacit.tasks.logistic import Logistic
-from two_phases import TwoPhases
 
 FEATURES = 3
 RAGGED = (5, 7, 6, 5, 7)
@@ -28,12 +40,16 @@ RAGGED = (5, 7, 6, 5, 7)
 
 @dataclass(frozen=True)
 class Outcome:
-    """A run in float64: the server's state before round 0, and after every round."""
+    """A run in float64: states before round 0 and after every round.
+
+    ``states`` are the server's, ``clients`` the clients' with a leading axis of clients.
+    """
 
     case: Case
     algorithm: Algorithm
     federation: Federation
     states: Sequence[Any]
+    clients: Sequence[Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,8 +88,48 @@ def labelled(variant: int, sizes: Sequence[int] = RAGGED, features: int = FEATUR
 def learns(outcome: Outcome) -> None:
     """The mean loss over all records is lower after the run than before."""
     task, records = outcome.case.task(), dict(outcome.federation.records)
-    first, last = (task.losses(state.params, records).mean() for state in (outcome.states[0], outcome.states[-1]))
+    first, last = (
+        task.losses(state.params, records).mean()
+        for state in (outcome.states[0], outcome.states[-1])
+    )
     assert last < first
+
+
+def step_is_at_least_one(outcome: Outcome) -> None:
+    """DP-FedEXP extrapolates and never shrinks a step."""
+    assert all(state.step_size >= 1 for state in outcome.states)
+
+
+def controls_sum_to_zero(outcome: Outcome) -> None:
+    """ScaffNew's control variates cancel over the clients at any time."""
+    for client in outcome.clients:
+        for h in client.h.values():
+            np.testing.assert_allclose(h.sum(axis=0), 0, atol=1e-12)
+    assert np.abs(outcome.clients[-1].h["w"]).max() > 1e-3
+
+
+def radius_stays_below_the_cap(outcome: Outcome) -> None:
+    """AdaptDP-FedAvg clips at a public radius between 0 and its cap."""
+    assert all(0 <= state.radius <= outcome.algorithm.max_radius for state in outcome.states)
+
+
+def stays_in_its_ball(outcome: Outcome) -> None:
+    """The model is projected on the ball that the algorithm names."""
+    for state in outcome.states:
+        assert np.hypot(np.linalg.norm(state.params["w"]), state.params["b"]) <= 0.4
+
+
+def server_control_is_the_mean(outcome: Outcome) -> None:
+    """SCAFFOLD: the server's control variate is the mean of the clients'."""
+    for state, clients in zip(outcome.states, outcome.clients, strict=True):
+        for name, control in state.control.items():
+            np.testing.assert_allclose(control, clients[name].mean(axis=0), atol=1e-12)
+
+
+def noise_falls(outcome: Outcome) -> None:
+    """The dynamic allocation gives the last rounds the least noise."""
+    levels = outcome.algorithm.levels
+    assert all(a > b for a, b in pairwise(levels))
 
 
 CASES: tuple[Case, ...] = (
@@ -135,8 +191,62 @@ CASES: tuple[Case, ...] = (
     Case(
         id="adaptdp-fedavg",
         algorithm=lambda: AdaptDPFedAvg(
-            noise=1.0, radius_noise=0.5, radius_batch=4, batch_size=3, local_steps=2, ball=5.0
+            noise=1.0, radius_noise=0.5, radius_batch=4, batch_size=3, local_steps=2, ball=0.4
         ),
+        properties=(radius_stays_below_the_cap, stays_in_its_ball),
+    ),
+    Case(
+        id="dp-norm-fedavg",
+        algorithm=lambda: DPNormFedAvg(
+            noise=1.0,
+            local_steps=2,
+            decay=0.9,
+            server_momentum=0.5,
+            output="average",
+            average_rounds=2,
+            clients_per_round=PoissonCohort(0.6),
+        ),
+    ),
+    Case(
+        id="dp-fedexp",
+        algorithm=lambda: DPFedEXP(noise=0.5, local_steps=2),
+        properties=(step_is_at_least_one,),
+    ),
+    Case(
+        id="dp-fedexp-privunit",
+        algorithm=lambda: DPFedEXP(
+            trust="local-privunit", local_steps=2, clients_per_round=PoissonCohort(0.7)
+        ),
+        properties=(step_is_at_least_one,),
+    ),
+    Case(
+        id="dp-scaffnew",
+        algorithm=lambda: DPScaffNew(probability=0.5, coin_seed=3, noise=1.0),
+        properties=(controls_sum_to_zero,),
+    ),
+    Case(
+        id="dp-scaffold",
+        algorithm=lambda: DPScaffold(option="I", noise=1.0, batch_size=3, local_steps=2),
+        properties=(server_control_is_the_mean,),
+    ),
+    Case(
+        id="dp-scaffold-client",
+        algorithm=lambda: DPScaffold(
+            protects="client",
+            noise_at="aggregate",
+            noise=1.0,
+            local_steps=2,
+            clients_per_round=FixedCohort(3),
+        ),
+    ),
+    Case(
+        id="dynamic-ldp",
+        algorithm=lambda: DynamicLDP(noise=1.0, strong_convexity=0.1, l1=0.01, box=1.0),
+        properties=(noise_falls,),
+    ),
+    Case(
+        id="isrl-dp",
+        algorithm=lambda: ISRLDP(noise=1.0, strong_convexity=0.1, batches="fixed", batch_size=3),
     ),
     Case(id="two-phases", algorithm=lambda: TwoPhases()),
 )

@@ -1,16 +1,16 @@
 """A method made for the tests: two phases, a noisy scalar, clients that remember, a statistic.
 
-    server   sends w
-    client   s = its mean gradient's squared norm, in [0, 1], with Laplace noise      phase "size"
-    server   rate = 1 / (1 + max(0, mean s)); sends w and rate
-    client   g = gradient - memory, clipped, with Gaussian noise                      phase "step"
-             memory += what it sent;  statistic: the squared norm of what it sent
-    server   control += mean of what was sent, w -= rate * control
+server   sends w
+client   s = its mean gradient's squared norm, in [0, 1], with Laplace noise      phase "size"
+server   rate = 1 / (1 + max(0, mean s)); sends w and rate
+client   g = gradient - memory, clipped, with Gaussian noise                      phase "step"
+         memory += what it sent;  statistic: the squared norm of what it sent
+server   control += mean of what was sent, w -= rate * control
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
 import jax
@@ -40,7 +40,7 @@ class State(NamedTuple):
 class TwoPhases(Algorithm):
     noise: tuple[float, ...] = (2.0, 1.5, 1.0)
     relation: Relation = "replace-one"
-    clients_per_round: Cohort = PoissonCohort(0.7)
+    clients_per_round: Cohort = field(default_factory=lambda: PoissonCohort(0.7))
 
     @property
     def cohort(self) -> Cohort:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import partial
+from functools import lru_cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.special import betainc, betaincinv, ndtr
+from scipy.special import betainc, betaincinv, expit
 
 from tacit.accounting import PureDpEvent, epsilon_of, repeated
 from tacit.accounting.events import Everyone
@@ -22,10 +22,8 @@ from tacit.mechanisms import PrivUnit
 from tacit.mechanisms.privunit import (
     GammaRule,
     _height_at,
-    cap_height,
-    cap_probability,
+    cap_of,
     height_rule_b,
-    mean_height,
     scalar_constants,
     scalar_sq_norm,
     sq_norm_constants,
@@ -58,27 +56,24 @@ def test_reference_heights(
     m_a: float,
     m_exact: float,
 ) -> None:
-    loose, exact = cap_height(d, eps1, "A"), cap_height(d, eps1)
-    assert loose == pytest.approx(height_a, rel=1e-7)
-    assert exact == pytest.approx(height_exact, rel=1e-7)
+    loose, exact = cap_of(d, 2.0, eps1, "A"), cap_of(d, 2.0, eps1)
+    assert loose == pytest.approx((height_a, cap_a, m_a), rel=1e-7)
+    assert exact == pytest.approx((height_exact, 1 / (1 + math.exp(eps1)), m_exact), rel=1e-7)
     assert height_rule_b(d, eps1) is None
-    q = cap_probability(d, loose)
-    assert q == pytest.approx(cap_a, rel=1e-7)
-    assert math.log((1 - q) / q) == pytest.approx(cost_a, rel=1e-7)
-    assert mean_height(d, 2.0, loose) == pytest.approx(m_a, rel=1e-7)
-    assert mean_height(d, 2.0, exact) == pytest.approx(m_exact, rel=1e-7)
+    assert math.log(1 / loose.share - 1) == pytest.approx(cost_a, rel=1e-7)
 
 
 def test_rule_a_alone_would_cost_too_much_in_two_dimensions() -> None:
     printed = math.tanh(1.0) * math.sqrt(math.pi / 2)
-    q = cap_probability(2, printed)
-    assert math.log((1 - q) / q) > 2.2
-    assert cap_height(2, 2.0, "A") == cap_height(2, 2.0) < printed
+    share = math.acos(printed) / math.pi  # of the circle
+    assert math.log(1 / share - 1) > 2.2
+    assert cap_of(2, 1.0, 2.0, "A") == cap_of(2, 1.0, 2.0)
+    assert cap_of(2, 1.0, 2.0).height == pytest.approx(math.cos(math.pi / (1 + math.e**2)))
 
 
 def test_best_split_of_the_specification() -> None:
     def m(eps0: float) -> float:
-        return mean_height(100, eps0, cap_height(100, 4 - eps0))
+        return cap_of(100, eps0, 4 - eps0).mean
 
     assert m(2.0) == pytest.approx(0.144277, rel=1e-5)
     assert m(1.35) == pytest.approx(0.151068, rel=1e-5)
@@ -87,14 +82,14 @@ def test_best_split_of_the_specification() -> None:
 
 def test_rule_b_is_refused_where_it_has_no_height() -> None:
     with pytest.raises(TacitError, match="rule B has no height"):
-        cap_height(100, 2.0, "B")
-    assert cap_height(100, 20.0, "B") > cap_height(100, 20.0, "A")
+        cap_of(100, 2.0, 2.0, "B")
+    assert cap_of(100, 2.0, 20.0, "B").height > cap_of(100, 2.0, 20.0, "A").height
 
 
 @given(
     st.sampled_from([2, 3, 10, 100, 5046, 20_000]),
     st.floats(0.05, 12),
-    st.floats(0.05, 20),
+    st.floats(0.05, 12),
     st.sampled_from(RULES),
 )
 def test_likelihood_ratio_never_exceeds_the_price(
@@ -103,14 +98,17 @@ def test_likelihood_ratio_never_exceeds_the_price(
     """Densities on the sphere are p/q in the cap and (1-p)/(1-q) outside it."""
     if rule == "B" and height_rule_b(d, eps1) is None:
         return
-    q = cap_probability(d, cap_height(d, eps1, rule))
-    if q == 0.0:  # below the smallest float: no vector is ever drawn there
-        return
-    log_p, log_not_p = -math.log1p(math.exp(-eps0)), -math.log1p(math.exp(eps0))
-    ratio = (log_p - math.log(q)) - (log_not_p - math.log1p(-q))
-    assert ratio <= eps0 + eps1 + 1e-6
+    cap = cap_of(d, eps0, eps1, rule)
+    p = 1 / (1 + math.exp(-eps0))
+    inside = math.log(p / cap.share)
+    outside = math.log((1 - p) / (1 - cap.share))
+    assert 0 < inside - outside <= eps0 + eps1 + 1e-9
     if rule == "exact":
-        assert ratio == pytest.approx(eps0 + eps1, rel=1e-6)
+        assert inside - outside == pytest.approx(eps0 + eps1, rel=1e-9)
+    # The share belongs to the height, so what is charged is what is drawn.
+    assert betainc((d - 1) / 2, (d - 1) / 2, (1 - cap.height) / 2) == pytest.approx(
+        cap.share, rel=1e-3 if d == 2 else 1e-6
+    )
 
 
 def pmf(r: float, eps2: float) -> NDArray[np.float64]:
@@ -197,64 +195,74 @@ def test_scalar_estimates_by_enumeration(r: float, eps2: float, other: float) ->
 def test_levels_follow_their_law(eps2: float, share: float) -> None:
     unit, draws = PrivUnit(eps2=eps2), 40_000
     keys = jax.random.split(jax.random.key(5), draws)
-    levels = jax.vmap(partial(unit._level, share=jnp.float32(share)))(keys)
+    levels = jax.jit(jax.vmap(partial(unit._level, share=jnp.float32(share))))(keys)
     law = pmf(share, eps2)
     counts = np.bincount(np.asarray(levels), minlength=len(law))
     assert stats.chisquare(counts, draws * law).pvalue > 1e-3
 
 
-def projections(
-    unit: PrivUnit, d: int, draws: int, dtype: Precision = "float32", length: float = 0.8
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """<c, u> and <c, o> of messages for length * u, o orthogonal to u; and lengths sent."""
+UNIT = PrivUnit(eps0=1.0, eps1=1.5, eps2=2.0)
+Sample = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+
+
+@partial(jax.jit, static_argnums=0)
+def messages(unit: PrivUnit, keys: jax.Array, value: jax.Array, o: jax.Array) -> jax.Array:
+    """<c, u>, <c, o> and the length sent, for each key; u is the direction of the value."""
+    length = jnp.linalg.norm(value)
+    u = jnp.where(length > 0, value / jnp.where(length > 0, length, 1), 0).at[0].add(length == 0)
+
+    def one(key: jax.Array) -> jax.Array:
+        sent = unit.noised(key, value, 1.0, 0)
+        c = unit.vector(sent)
+        rhat = unit.lengths(1.0)[sent["level"].astype(jnp.int32)]
+        return jnp.stack([jnp.vdot(c, u), jnp.vdot(c, o), rhat.astype(c.dtype)])
+
+    return jax.lax.map(one, keys, batch_size=500)
+
+
+@lru_cache(maxsize=16)
+def projections(d: int, draws: int, dtype: Precision, length: float = 0.8) -> Sample:
+    """Messages for a vector of this length, along it and across it."""
+    rng = np.random.default_rng(1)
+    u, o = rng.standard_normal((2, d))
+    u /= np.linalg.norm(u)
+    if length == 0:
+        u = np.eye(d)[0]  # what stands in for the direction of zero
+    o -= (o @ u) * u
+    o /= np.linalg.norm(o)
     with precision(dtype):
-        u = jax.random.normal(jax.random.key(1), (d,))
-        u = u / jnp.linalg.norm(u)
-        o = jax.random.normal(jax.random.key(2), (d,))
-        o = o - jnp.vdot(o, u) * u
-        o = o / jnp.linalg.norm(o)
-
-        def one(key: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-            sent = unit.noised(key, length * u, 1.0, 0)
-            value = unit.vector(sent)
-            rhat = unit.lengths(1.0)[sent["level"].astype(jnp.int32)]
-            return jnp.vdot(value, u), jnp.vdot(value, o), rhat
-
         keys = jax.random.split(jax.random.key(3), draws)
-        found = jax.jit(lambda k: jax.lax.map(one, k, batch_size=500))(keys)
-        along, across, rhat = (np.asarray(v, np.float64) for v in found)
+        found = messages(UNIT, keys, jnp.asarray(length * u, dtype), jnp.asarray(o, dtype))
+        along, across, rhat = np.asarray(found, np.float64).T
     return along, across, rhat
 
 
-@pytest.mark.parametrize(
-    ("d", "draws", "dtype"),
-    [
-        (2, 40_000, "float32"),
-        (3, 40_000, "float64"),
-        (10, 40_000, "float32"),
-        (100, 40_000, "float64"),
-        (5046, 6_000, "float32"),
-    ],
-)
+LAWS: list[tuple[int, int, Precision]] = [
+    (2, 40_000, "float32"),
+    (3, 40_000, "float64"),
+    (10, 40_000, "float32"),
+    (100, 40_000, "float64"),
+    (5046, 6_000, "float32"),
+]
+
+
+@pytest.mark.parametrize(("d", "draws", "dtype"), LAWS)
 def test_messages_are_unbiased(d: int, draws: int, dtype: Precision) -> None:
-    along, across, _ = projections(PrivUnit(), d, draws, dtype)
+    along, across, _ = projections(d, draws, dtype)
     for sample, expected in ((along, 0.8), (across, 0.0)):
         assert abs(sample.mean() - expected) <= 4 * sample.std() / math.sqrt(draws)
 
 
-def heights(
-    unit: PrivUnit, d: int, draws: int, dtype: Precision = "float32"
-) -> NDArray[np.float64]:
-    along, _, rhat = projections(unit, d, draws, dtype)
-    return along / rhat * mean_height(d, unit.eps0, cap_height(d, unit.eps1, unit.gamma))
+def heights(d: int, draws: int, dtype: Precision) -> NDArray[np.float64]:
+    """<V, u> of the messages."""
+    along, _, rhat = projections(d, draws, dtype)
+    return along / rhat * cap_of(d, UNIT.eps0, UNIT.eps1).mean
 
 
-@pytest.mark.parametrize("d", [2, 3, 10, 100])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_heights_follow_the_beta_law(d: int, dtype: Precision) -> None:
-    unit, draws = PrivUnit(eps0=1.0, eps1=1.5), 20_000
-    gamma = cap_height(d, unit.eps1)
-    q, p, a = cap_probability(d, gamma), 1 / (1 + math.exp(-1.0)), (d - 1) / 2
+@pytest.mark.parametrize(("d", "draws", "dtype"), LAWS)
+def test_heights_follow_the_beta_law(d: int, draws: int, dtype: Precision) -> None:
+    gamma, q, _ = cap_of(d, UNIT.eps0, UNIT.eps1)
+    p, a = 1 / (1 + math.exp(-UNIT.eps0)), (d - 1) / 2
 
     def cdf(t: NDArray[np.float64]) -> NDArray[np.float64]:
         above = betainc(a, a, (1 - np.clip(t, -1, 1)) / 2)  # P(<U, u> >= t)
@@ -262,27 +270,27 @@ def test_heights_follow_the_beta_law(d: int, dtype: Precision) -> None:
         outside = np.clip(above - q, 0, 1 - q) / (1 - q)
         return 1 - p * inside - (1 - p) * outside
 
-    sample = heights(unit, d, draws, dtype)
+    sample = heights(d, draws, dtype)
     assert stats.kstest(sample, cdf).pvalue > 1e-3
     hits = int((sample >= gamma).sum())
     assert abs(hits - p * draws) <= 4 * math.sqrt(draws * p * (1 - p))
 
 
 def test_heights_follow_rejection_sampling() -> None:
-    d, unit, draws = 10, PrivUnit(eps0=1.0, eps1=1.0), 8_000
-    rng, gamma = np.random.default_rng(4), cap_height(10, 1.0)
-    normal = rng.standard_normal((12 * draws, d))
+    d, draws = 10, 40_000
+    rng, gamma = np.random.default_rng(4), cap_of(d, UNIT.eps0, UNIT.eps1).height
+    normal = rng.standard_normal((6 * draws, d))
     uniform = normal[:, 0] / np.linalg.norm(normal, axis=1)
-    coins = rng.random(draws) < 1 / (1 + math.exp(-1.0))
+    coins = rng.random(draws) < 1 / (1 + math.exp(-UNIT.eps0))
     inside, outside = uniform[uniform >= gamma], uniform[uniform < gamma]
     kept = np.where(coins, inside[:draws], outside[:draws])
-    assert stats.ks_2samp(heights(unit, d, draws), kept).pvalue > 1e-3
+    assert stats.ks_2samp(heights(d, draws, "float32"), kept).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("d", [2, 3, 4, 10, 100, 5046])
 def test_the_table_of_heights_is_accurate(d: int) -> None:
-    z, a = np.random.default_rng(0).uniform(-8, 8, 20_000), (d - 1) / 2
-    exact = np.sign(-z) * (1 - 2 * betaincinv(a, a, ndtr(-np.abs(z))))
+    z, a = np.random.default_rng(0).uniform(-50, 50, 20_000), (d - 1) / 2
+    exact = np.sign(-z) * (1 - 2 * betaincinv(a, a, expit(-np.abs(z))))
     with precision("float64"):
         assert np.abs(np.asarray(_height_at(d, jnp.asarray(z))) - exact).max() < 1e-9
     with precision("float32"):
@@ -290,27 +298,25 @@ def test_the_table_of_heights_is_accurate(d: int) -> None:
     assert np.abs(single - exact).max() < 1e-5 / math.sqrt(d)
 
 
-def test_the_rest_is_orthogonal_and_of_the_right_length() -> None:
-    """Every message is rhat V / m with |V| = 1."""
-    unit = PrivUnit()
+def test_messages_keep_their_shape_and_length() -> None:
+    """Every message is rhat V / m with |V| = 1, in the shape of the value."""
     value = {"w": jnp.arange(1.0, 7.0).reshape(2, 3) / 10, "b": jnp.ones(2) / 10}
-    m = mean_height(8, 2.0, cap_height(8, 2.0))
+    m = cap_of(8, UNIT.eps0, UNIT.eps1).mean
+    draw = jax.jit(lambda key: UNIT.noised(key, value, 1.0, 0))
     for seed in range(20):
-        sent = unit.noised(jax.random.key(seed), value, 1.0, 0)
-        assert jax.tree.structure(unit.vector(sent)) == jax.tree.structure(value)
-        leaves = [np.ravel(v) for v in jax.tree.leaves(unit.vector(sent))]
-        rhat = float(unit.lengths(1.0)[int(sent["level"])])
+        sent = draw(jax.random.key(seed))
+        assert jax.tree.structure(UNIT.vector(sent)) == jax.tree.structure(value)
+        leaves = [np.ravel(v) for v in jax.tree.leaves(UNIT.vector(sent))]
+        rhat = float(UNIT.lengths(1.0)[int(sent["level"])])
         assert np.linalg.norm(np.concatenate(leaves)) == pytest.approx(abs(rhat) / m, rel=1e-5)
 
 
 def test_a_zero_update_is_safe_and_unbiased() -> None:
-    unit, draws = PrivUnit(), 20_000
-    sent = jax.vmap(lambda k: unit.vector(unit.noised(k, jnp.zeros(5), 1.0, 0)))(
-        jax.random.split(jax.random.key(0), draws)
-    )
-    values = np.asarray(sent, np.float64)
-    assert np.isfinite(values).all()
-    assert (np.abs(values.mean(0)) <= 4 * values.std(0) / math.sqrt(draws)).all()
+    draws = 40_000
+    along, across, rhat = projections(10, draws, "float32", length=0.0)
+    assert np.isfinite(along).all()
+    for sample in (along, across, rhat):
+        assert abs(sample.mean()) <= 4 * sample.std() / math.sqrt(draws)
 
 
 def test_one_number_has_no_direction() -> None:
@@ -328,6 +334,7 @@ def test_price_of_messages() -> None:
 
 
 @pytest.mark.parametrize("name", ["eps0", "eps1", "eps2"])
-def test_budgets_are_positive(name: str) -> None:
+@pytest.mark.parametrize("value", [0.0, -1.0, 1e3, math.nan])
+def test_budgets_are_positive_and_within_reach(name: str, value: float) -> None:
     with pytest.raises(TacitError, match=name):
-        PrivUnit(**{name: 0.0})
+        PrivUnit(**{name: value})

@@ -110,9 +110,12 @@ class Guarantee:
     def sentence(self) -> str:
         """The guarantee in words; its numbers are rounded up so that it holds as printed."""
         if math.isinf(self.epsilon):
+            why = "something is released without noise"
+            if self.delta == 0:
+                why = "Gaussian noise gives no epsilon at delta = 0, and no noise gives none at all"
             return (
                 f"Over the whole run, no privacy is guaranteed to {_UNITS[self.unit]} against"
-                f" {self.observer}: something is released without noise."
+                f" {self.observer}: {why}."
             )
         return (
             f"Over the whole run, {_UNITS[self.unit]} is protected with epsilon ="

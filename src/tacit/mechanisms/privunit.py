@@ -7,9 +7,9 @@ another level now and then. The price is eps0 (choice of the cap) + eps1 (height
 (length), for every message, with delta 0.
 
 Sampling is exact at any dimension d and costs one normal vector. The height t = <V, u> has the law
-of a symmetric beta variable; its quantile function is smooth in the normal quantile, so it is read
-off a fine table of scipy's ``betaincinv`` with cubic interpolation, and the rest of V is a normalised
-Gaussian orthogonal to u. A zero update has no direction: a fixed one takes its place.
+of a symmetric beta variable; its quantile function is smooth in the log-odds of the tail, so it is
+read off a fine table of scipy's ``betaincinv`` with cubic interpolation, and the rest of V is a
+normalised Gaussian orthogonal to u. A zero update has no direction: a fixed one takes its place.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +25,7 @@ import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
 from numpy.typing import NDArray
-from scipy.special import betainc, betaincinv, betaln, ndtr
+from scipy.special import betainc, betaincinv, betaln, expit
 
 from tacit.accounting.events import DpEvent, SamplingScheme, Shape, pure_event
 from tacit.accounting.guarantee import Relation
@@ -33,7 +33,8 @@ from tacit.errors import TacitError
 from tacit.tree import Tree
 
 GammaRule = Literal["exact", "A", "B"]
-_REACH, _NODES = 12.0, 4097  # the table covers normal quantiles from -12 to 12
+_REACH, _NODES = 60.0, 16_385  # the table covers log-odds from -60 to 60
+_MOST = {"eps0": 600.0, "eps1": 40.0, "eps2": 30.0}  # within the table, and 22,027 levels
 
 
 @dataclass(frozen=True)
@@ -49,9 +50,12 @@ class PrivUnit:
     gamma: GammaRule = "exact"
 
     def __post_init__(self) -> None:
-        for name in ("eps0", "eps1", "eps2"):
-            if not 0 < getattr(self, name) < 700:
-                raise TacitError(f"{name} is {getattr(self, name)}; give a positive number.")
+        for name, most in _MOST.items():
+            if not 0 < getattr(self, name) <= most:
+                raise TacitError(
+                    f"{name} of PrivUnit is {getattr(self, name)}; give a number above 0 and at"
+                    f" most {most:g}."
+                )
 
     def noised(self, key: Array, value: Tree, radius: Array | float, round_: Array | int) -> Tree:
         """The message: an unbiased estimate of the value, and the level of its length."""
@@ -109,20 +113,19 @@ class PrivUnit:
 
     def _direction(self, cap_key: Array, rest_key: Array, u: Array) -> Array:
         """V / m: the noisy direction, unbiased for u."""
-        height = cap_height(u.size, self.eps1, self.gamma)
-        inside = cap_probability(u.size, height)
+        cap = cap_of(u.size, self.eps0, self.eps1, self.gamma)
         chosen, place = jax.random.uniform(cap_key, (2,), u.dtype)
         place = place + jnp.finfo(u.dtype).eps / 2  # the middle of its interval, so never 0
-        p = 1 / (1 + math.exp(-self.eps0))
+        inside = chosen < 1 / (1 + math.exp(-self.eps0))
         # Each branch measures from its own pole, so that neither tail is rounded away.
-        from_above = jax.scipy.special.ndtri(place * inside)
-        from_below = -jax.scipy.special.ndtri(place * (1 - inside))
-        t = _height_at(u.size, jnp.where(chosen < p, from_above, from_below))
+        log_share = jnp.where(inside, math.log(cap.share), math.log1p(-cap.share))
+        log_tail = jnp.log(place) + log_share
+        odds = log_tail - jnp.log(-jnp.expm1(log_tail))
+        t = _height_at(u.size, jnp.where(inside, odds, -odds))
         normal = jax.random.normal(rest_key, u.shape, u.dtype)
         across = normal - jnp.vdot(normal, u) * u
         across = across / jnp.maximum(jnp.sqrt(jnp.vdot(across, across)), jnp.finfo(u.dtype).tiny)
-        unit = t * u + jnp.sqrt(jnp.maximum(0, 1 - t * t)) * across
-        return unit / mean_height(u.size, self.eps0, height)
+        return (t * u + jnp.sqrt(jnp.maximum(0, 1 - t * t)) * across) / cap.mean
 
     def _level(self, key: Array, share: Array) -> Array:
         """ScalarDP: a randomly rounded level, and now and then another one."""
@@ -136,28 +139,39 @@ class PrivUnit:
         return jnp.clip(jnp.where(keep < truth, level, stray), 0, levels).astype(jnp.int32)
 
 
-def cap_probability(dimension: int, height: float) -> float:
-    """The share of the sphere above a height."""
-    a = (dimension - 1) / 2
-    return float(betainc(a, a, (1 - height) / 2))
+class Cap(NamedTuple):
+    """A cap of the sphere: its height, its share of the sphere, and E<V, u> with it."""
+
+    height: float  # gamma
+    share: float  # q
+    mean: float  # m
 
 
-def cap_height(dimension: int, eps1: float, rule: GammaRule = "exact") -> float:
-    """gamma: the exact one costs eps1 = log((1 - q)/q); (A) and (B) are the papers' bounds.
+def cap_of(dimension: int, eps0: float, eps1: float, rule: GammaRule = "exact") -> Cap:
+    """The cap of a rule: the exact one costs eps1 = log((1 - q)/q); (A) and (B) are bounds.
 
     In two dimensions (A) would cost more than eps1, so no rule goes above the exact height.
     """
-    a = (dimension - 1) / 2
-    exact = float(1 - 2 * betaincinv(a, a, 1 / (1 + math.exp(eps1))))
-    if rule == "exact":
-        return exact
-    rule_a = min(exact, math.tanh(eps1 / 2) * math.sqrt(math.pi / (2 * (dimension - 1))))
+    a, share = (dimension - 1) / 2, float(expit(-eps1))
+    x = float(betaincinv(a, a, share))  # (1 - gamma)/2, which is precise where gamma is near 1
+    if rule != "exact":
+        looser = (1 - _height_of_rule(dimension, eps1, rule)) / 2
+        if looser > x:
+            x, share = looser, float(betainc(a, a, looser))
+    log_z = (dimension - 2) * math.log(2) + float(betaln(a, a))
+    bulk = math.exp(a * math.log(4 * x * (1 - x)) - math.log(dimension - 1) - log_z)
+    p = float(expit(eps0))
+    return Cap(1 - 2 * x, share, bulk * (p / share - (1 - p) / (1 - share)))
+
+
+def _height_of_rule(dimension: int, eps1: float, rule: GammaRule) -> float:
+    rule_a = math.tanh(eps1 / 2) * math.sqrt(math.pi / (2 * (dimension - 1)))
     if rule == "A":
         return rule_a
     rule_b = height_rule_b(dimension, eps1)
     if rule_b is None:
         raise TacitError(f"rule B has no height for eps1 = {eps1} in dimension {dimension}.")
-    return min(exact, max(rule_a, rule_b))
+    return max(rule_a, rule_b)
 
 
 def height_rule_b(dimension: int, eps1: float) -> float | None:
@@ -174,16 +188,6 @@ def height_rule_b(dimension: int, eps1: float) -> float | None:
         middle = (low + high) / 2
         low, high = (middle, high) if cost(middle) <= eps1 else (low, middle)
     return low
-
-
-def mean_height(dimension: int, eps0: float, height: float) -> float:
-    """m = E<V, u>, by which V is divided."""
-    a = (dimension - 1) / 2
-    q = cap_probability(dimension, height)
-    p = 1 / (1 + math.exp(-eps0))
-    log_z = (dimension - 2) * math.log(2) + float(betaln(a, a))
-    bulk = math.exp(a * math.log1p(-height * height) - math.log(dimension - 1) - log_z)
-    return bulk * (p / q - (1 - p) / (1 - q))
 
 
 def scalar_constants(eps2: float) -> tuple[int, float, float]:
@@ -209,17 +213,17 @@ def sq_norm_constants(eps2: float) -> tuple[float, float, float]:
 
 @lru_cache(maxsize=32)
 def _height_table(dimension: int) -> NDArray[np.float64]:
-    """Heights t at equally spaced normal quantiles of the upper tail probability of t."""
+    """Heights t at equally spaced log-odds of the upper tail probability of t."""
     a = (dimension - 1) / 2
-    lower = betaincinv(a, a, ndtr(np.linspace(-_REACH, 0, (_NODES + 1) // 2)))
+    lower = betaincinv(a, a, expit(np.linspace(-_REACH, 0, (_NODES + 1) // 2)))
     heights = 1 - 2 * lower  # from near 1 down to 0; the other half is its mirror image
     return np.concatenate([heights, -heights[-2::-1]])
 
 
-def _height_at(dimension: int, quantile: Array) -> Array:
+def _height_at(dimension: int, odds: Array) -> Array:
     """The cubic through the four nearest entries of the table."""
-    table = jnp.asarray(_height_table(dimension), quantile.dtype)
-    place = (jnp.clip(quantile, -_REACH, _REACH) + _REACH) * ((_NODES - 1) / (2 * _REACH))
+    table = jnp.asarray(_height_table(dimension), odds.dtype)
+    place = (jnp.clip(odds, -_REACH, _REACH) + _REACH) * ((_NODES - 1) / (2 * _REACH))
     left = jnp.clip(jnp.floor(place).astype(jnp.int32), 1, _NODES - 3)
     x = place - left
     before, here, after, beyond = (table[left + k] for k in (-1, 0, 1, 2))

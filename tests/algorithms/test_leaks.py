@@ -1,0 +1,215 @@
+"""Leaks that are planted on purpose: the erasure test or the boundary must find every one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from engines import SEED, erased, erased_runs, on_host, with_records
+from registry import FEATURES, labelled
+
+from tacit import local, tree
+from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase, Population, ServerState
+from tacit.bounds import Clip
+from tacit.errors import TacitError
+from tacit.mechanisms import Gaussian
+from tacit.release import At, Release
+from tacit.sampling import FullBatch
+from tacit.simulation import Simulator
+from tacit.tasks.base import Params, Task
+from tacit.tasks.logistic import Logistic
+from tacit.tree import Tree
+
+TASK = Logistic(features=FEATURES)
+FEDERATIONS = labelled(0), labelled(1)
+
+Work = Callable[[Release, Moment, ClientData, Params], Message]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planted(Algorithm):
+    """Gradient descent whose client, server or statistic does what it must not do."""
+
+    work: Work
+    at: At = "step"
+    times: int = 1
+    stats: Any = field(default_factory=dict)
+    push: float = 0.0  # what the server adds by itself
+
+    @property
+    def release(self) -> Release:
+        unit = "record" if self.at == "step" else "client"
+        return Release(
+            bound=Clip(1.0), mechanism=Gaussian(1.0), at=self.at, unit=unit, times=self.times
+        )
+
+    def init(self, params: Params) -> ServerState:
+        return ServerState(params, jnp.zeros((), jnp.int32), jnp.zeros(()))
+
+    def phases(self, task: Task, population: Population) -> tuple[Phase, ...]:
+        release = self.release
+
+        def client(
+            moment: Moment, state: Tree, data: ClientData, params: Params
+        ) -> tuple[Message, Tree]:
+            return self.work(release, moment, data, params), state
+
+        def server(state: ServerState, mean: Message) -> ServerState:
+            moved = tree.subtract(state.params, mean["g"])
+            moved = jax.tree.map(lambda v: v + self.push, moved)
+            return ServerState(moved, state.round + 1, mean.get("said", state.extra))
+
+        return (
+            Phase(
+                name="train",
+                client=client,
+                server=server,
+                releases={"g": release},
+                stats=self.stats,
+            ),
+        )
+
+    def with_noise(self, noise: float, phase: str | None = None) -> Self:
+        return self
+
+
+def raw(data: ClientData, params: Params) -> Tree:
+    zero = jnp.zeros((), jnp.int32)
+    return local.gradient(TASK, FullBatch(), jax.random.key(0), zero, params, data)
+
+
+def private(release: Release, moment: Moment, data: ClientData, params: Params) -> Tree:
+    zero = jnp.zeros((), jnp.int32)
+    keys = (moment.key, moment.key)
+    return local.private_gradient(TASK, release, keys, zero, params, data, moment.round)
+
+
+def honest(release: Release, moment: Moment, data: ClientData, params: Params) -> Message:
+    return {"g": private(release, moment, data, params)}
+
+
+def sends_the_raw_gradient(
+    release: Release, moment: Moment, data: ClientData, params: Params
+) -> Message:
+    return {"g": raw(data, params)}
+
+
+def adds_a_whisper(release: Release, moment: Moment, data: ClientData, params: Params) -> Message:
+    noisy = private(release, moment, data, params)
+    return {"g": tree.add(noisy, tree.scale(1e-3, raw(data, params)))}
+
+
+def draws_around_the_release(
+    release: Release, moment: Moment, data: ClientData, params: Params
+) -> Message:
+    bounded = release.bound(raw(data, params))
+    return {"g": release.mechanism.noised(moment.key, bounded, 1.0, moment.round)}
+
+
+def lets_the_data_choose_the_noise(
+    release: Release, moment: Moment, data: ClientData, params: Params
+) -> Message:
+    first = jax.lax.bitcast_convert_type(data.records["x"][0, 0], jnp.uint32)
+    return honest(release, moment._replace(key=jax.random.fold_in(moment.key, first)), data, params)
+
+
+def steps_as_often_as_the_data_say(
+    release: Release, moment: Moment, data: ClientData, params: Params
+) -> Message:
+    ones = jnp.sum(jnp.where(jnp.arange(data.capacity) < data.size, data.records["y"], 0))
+
+    def step(number: Any, current: Params) -> Params:
+        key = jax.random.fold_in(moment.key, number)
+        return tree.subtract(current, private(release, moment._replace(key=key), data, current))
+
+    reached = jax.lax.fori_loop(0, ones, step, params)
+    return {"g": tree.subtract(params, reached)}
+
+
+def loses_a_raw_value(said: dict[str, Any]) -> Work:
+    """The client puts a raw number where its statistic finds it."""
+
+    def work(release: Release, moment: Moment, data: ClientData, params: Params) -> Message:
+        said["raw"] = jnp.sum(data.records["x"][0])
+        return honest(release, moment, data, params)
+
+    return work
+
+
+def found_in(said: dict[str, Any]) -> dict[str, Callable[[Message], Any]]:
+    return {"said": lambda released: said["raw"]}
+
+
+SAID: dict[str, Any] = {}
+LEAKS = {
+    "raw gradient instead of noisy steps": Planted(work=sends_the_raw_gradient),
+    "raw gradient beside the noise": Planted(work=adds_a_whisper),
+    "noise drawn around the release": Planted(work=draws_around_the_release),
+    "a noise key made of records": Planted(work=lets_the_data_choose_the_noise),
+    "data-dependent number of steps": Planted(work=steps_as_often_as_the_data_say),
+    "a statistic of raw records": Planted(work=loses_a_raw_value(SAID), stats=found_in(SAID)),
+}
+
+
+def differ(states: list[Any]) -> bool:
+    first, second = (tree.to_named(state.server) for state in states)
+    return any(first[name].tobytes() != second[name].tobytes() for name in first)
+
+
+def erased_states(algorithm: Algorithm) -> list[Any]:
+    """One program on both federations: what the records decide is all that can differ."""
+    with erased():
+        engine = Simulator(algorithm, TASK, FEDERATIONS[0], seed=SEED, max_devices=1)
+        states = [on_host(engine.advance(engine.init(), 0, 2))]
+        with_records(engine, FEDERATIONS[1])
+        states.append(on_host(engine.advance(engine.init(), 0, 2)))
+    return states
+
+
+def test_an_honest_client_passes() -> None:
+    assert not differ(erased_states(Planted(work=honest)))
+
+
+@pytest.mark.parametrize("leak", LEAKS)
+def test_erasure_finds(leak: str) -> None:
+    assert differ(erased_states(LEAKS[leak]))
+
+
+def test_erasure_finds_a_server_that_was_told() -> None:
+    """An algorithm that was made from the records themselves."""
+    told = [replace(Planted(work=honest), push=float(np.mean(f.records["x"]))) for f in FEDERATIONS]
+    states = [erased_runs(a, TASK, (f, f), 1)[0] for a, f in zip(told, FEDERATIONS, strict=True)]
+    assert differ(states)
+
+
+def test_counting_finds_steps_that_were_not_declared() -> None:
+    calls: Counter[Release] = Counter()
+    algorithm = Planted(work=steps_as_often_as_the_data_say)
+    with erased(calls):
+        engine = Simulator(algorithm, TASK, FEDERATIONS[0], seed=SEED, max_devices=1)
+        jax.block_until_ready(engine.advance(engine.init(), 0, 1))
+    assert calls.total() != FEDERATIONS[0].clients
+    assert calls.total() == int(np.sum(FEDERATIONS[0].records["y"]))
+
+
+def test_an_undeclared_field_does_not_leave() -> None:
+    def work(release: Release, moment: Moment, data: ClientData, params: Params) -> Message:
+        return {**honest(release, moment, data, params), "labels": data.records["y"]}
+
+    engine = Simulator(Planted(work=work), TASK, FEDERATIONS[0], max_devices=1)
+    with pytest.raises(TacitError, match="would send 'labels' without a release"):
+        engine.advance(engine.init(), 0, 1)
+
+
+def test_a_statistic_of_what_only_the_server_noises_is_refused() -> None:
+    algorithm = Planted(
+        work=honest, at="aggregate", stats={"norm": lambda released: tree.squared_norm(released)}
+    )
+    with pytest.raises(TacitError, match="noised only at the server"):
+        Simulator(algorithm, TASK, FEDERATIONS[0], max_devices=1)

@@ -1,0 +1,240 @@
+"""Every reference value by its name.
+
+The values are read from ``tests/reference.json``, or from the file that TACIT_REFERENCE names, which
+has the same form: a list of {name, inputs, expected, rtol}. A name is covered by a function here or
+pending with the method that brings it; a name in neither table fails.
+"""
+
+import json
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tacit.accounting import (
+    Budget,
+    FixedSize,
+    Poisson,
+    calibrate,
+    compose,
+    epsilon_of,
+    gaussian_event,
+    gdp_delta,
+    gdp_eps,
+    gdp_mu,
+    joint_mu_squared,
+    pure_event,
+)
+from tacit.accounting.gaussian import classical_sigma, zcdp_rho
+from tacit.accounting.leaves import Leaf
+from tacit.accounting.renyi import (
+    alpha_star,
+    rdp_curve,
+    rdp_to_eps,
+    rdp_to_eps_mironov,
+    wang_floor,
+    wang_wor,
+    zcdp_to_eps,
+    zcdp_to_eps_tight,
+)
+
+PATH = Path(os.environ.get("TACIT_REFERENCE", Path(__file__).with_name("reference.json")))
+ENTRIES = json.loads(PATH.read_text())
+RELATIONS = {"add_remove": "add-remove", "replace_one": "replace-one"}
+
+
+def strengthened_wang(x: dict[str, Any]) -> float:
+    leaf = Leaf("gaussian", 1 / x["sigma_over_sensitivity"], "fixed", x["q"])
+    return float(rdp_curve([leaf], "replace-one", [x["alpha"]])[0])
+
+
+def fixed_size_pld(x: dict[str, Any]) -> float:
+    event = gaussian_event(
+        radius=1.0,
+        noise=2 / x["mu"],
+        relation="replace-one",
+        sampling=FixedSize.of_rate(x["gamma"]),
+        count=x["T"],
+    )
+    return epsilon_of(event, delta=x["delta"], relation="replace-one")
+
+
+def poisson_pld(x: dict[str, Any]) -> float:
+    event = gaussian_event(
+        radius=1.0,
+        noise=x["noise_multiplier"],
+        relation="add-remove",
+        sampling=Poisson(rate=x["q"]),
+        count=x["T"],
+    )
+    return epsilon_of(event, delta=x["delta"], relation="add-remove")
+
+
+def full_participation(x: dict[str, Any]) -> float:
+    relation = RELATIONS[x["adjacency"]]
+    return calibrate(
+        lambda noise: gaussian_event(radius=1.0, noise=noise, relation=relation, count=x["K"]),
+        Budget(x["eps"], x["delta"]),
+        relation=relation,
+    )
+
+
+def fedexp_releases(x: dict[str, Any], clients: int) -> tuple[float, float]:
+    """Noise on the mean, 5C/M, and on the mean squared norm, d sigma^2/M, in units of C."""
+    return 5 / clients, x["d"] * 25 / clients**2
+
+
+def fedexp_separate(x: dict[str, Any]) -> float:
+    mean_noise, square_noise = fedexp_releases(x, x["M"])
+    event = compose(
+        gaussian_event(
+            radius=1 / x["M"], noise=mean_noise, relation="replace-one", count=x["T"]
+        ),
+        gaussian_event(
+            radius=1 / x["M"],
+            noise=square_noise,
+            relation="replace-one",
+            count=x["T"],
+            shape="interval",
+        ),
+    )
+    return epsilon_of(event, delta=x["delta"], relation="replace-one")
+
+
+def fedexp_joint(x: dict[str, Any]) -> float:
+    mean_noise, square_noise = fedexp_releases(x, x["M"])
+    squared = joint_mu_squared((1 / x["M"] / mean_noise) ** 2, (1 / x["M"] / square_noise) ** 2)
+    return gdp_eps(math.sqrt(squared * x["T"]), x["delta"])
+
+
+def replace_one_rounds(noise: float, rounds: int, delta: float) -> float:
+    event = gaussian_event(radius=1.0, noise=noise, relation="replace-one", count=rounds)
+    return epsilon_of(event, delta=delta, relation="replace-one")
+
+
+def ldp_noise(x: dict[str, Any]) -> float:
+    return calibrate(
+        lambda noise: gaussian_event(
+            radius=1.0, noise=noise, relation="replace-one", count=x["T"]
+        ),
+        Budget(x["eps"], x["delta"]),
+        relation="replace-one",
+    )
+
+
+def scaffnew_v(x: dict[str, Any]) -> dict[str, float]:
+    """v of sigma^2 = v C^2 K log(1/delta) / eps^2, for K = 1 and C = 1."""
+    unit = math.log(1 / x["delta"]) / x["eps"] ** 2
+    exact = gdp_mu(x["eps"], x["delta"]) ** 2
+    return {
+        "v_zcdp_sens2C": 4 / (2 * zcdp_rho(x["eps"], x["delta"])) / unit,
+        "v_exact_sens2C": 4 / exact / unit,
+        "v_exact_sensC": 1 / exact / unit,
+    }
+
+
+COVERED: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "gdp_eps": lambda x: gdp_eps(x["mu"], x["delta"]),
+    "gdp_mu": lambda x: gdp_mu(x["eps"], x["delta"]),
+    "gdp_delta": lambda x: gdp_delta(x["eps"], x["mu"]),
+    "gdp_rho_equiv": lambda x: gdp_mu(x["eps"], x["delta"]) ** 2 / 2,
+    "analytic_gaussian_sigma": lambda x: x["sensitivity"] / gdp_mu(x["eps"], x["delta"]),
+    "classical_gaussian_sigma": lambda x: (
+        x["sensitivity"] * classical_sigma(x["eps"], x["delta"])
+    ),
+    "zcdp_rho_from_eps": lambda x: zcdp_rho(x["eps"], x["delta"]),
+    "zcdp_to_eps_bun_steinke": lambda x: zcdp_to_eps(x["rho"], x["delta"]),
+    "zcdp_to_eps_cks_optimal_alpha": lambda x: zcdp_to_eps_tight(x["rho"], x["delta"]),
+    "rdp_to_eps_mironov": lambda x: rdp_to_eps_mironov(x["alpha"], x["rdp"], x["delta"]),
+    "rdp_to_eps_cks": lambda x: rdp_to_eps(x["alpha"], x["rdp"], x["delta"]),
+    "wang_wor_S": lambda x: wang_wor(2 / x["b"] / x["sigma"], x["b"] / x["n"], x["alpha"]),
+    "wang_thm27_gaussian": strengthened_wang,
+    "wang_wor_S_floor_sigma_to_inf": lambda x: wang_floor(x["gamma"], x["alpha"]),
+    "alpha_star": lambda x: alpha_star(x["eps"], x["delta"]),
+    "pld_wor_replace_one_eps": fixed_size_pld,
+    "pld_poisson_add_remove_eps": poisson_pld,
+    "p001_full_participation_noise_multiplier": full_participation,
+    "p003_table1_cdp_fedavg": lambda x: replace_one_rounds(5.0, x["T"], x["delta"]),
+    "p003_table1_cdp_fedexp_separate": fedexp_separate,
+    "p003_table1_cdp_fedexp_joint": fedexp_joint,
+    "p003_table1_ldp_one_round": lambda x: replace_one_rounds(x["sigma_over_C"], 1, x["delta"]),
+    "p003_ldp_T_rounds": lambda x: replace_one_rounds(x["sigma_over_C"], x["T"], x["delta"]),
+    "p003_privunit_T_rounds_pure": lambda x: epsilon_of(
+        pure_event(x["eps"], count=x["T"]), delta=0.0, relation="replace-one"
+    ),
+    "p003_ldp_sigma_over_C_for_total": ldp_noise,
+    "p003_joint_mu2": lambda x: joint_mu_squared(x["A"], x["B"]),
+    "p004_v": scaffnew_v,
+}
+
+PENDING: dict[str, str] = {
+    "p000_dpfedavg_eps_eq3": "AdaptDP-FedAvg: the paper's own calibration",
+    "p000_nu_and_Cr": "AdaptDP-FedAvg: the radius",
+    "p000_G_clip_sq_norm_mean": "AdaptDP-FedAvg: the scalar",
+    "p000_clip_mean": "bounds",
+    "p001_clip_norm": "bounds",
+    "p001_rho_key_quantity": "DP-NormFedAvg: the paper's own choice",
+    "p001_sigma2_theorem3": "DP-NormFedAvg: the paper's own choice",
+    "p002_xi_squared": "dynamic allocation",
+    "p002_sum_rho": "dynamic allocation",
+    "p002_xi_squared_first_mid_last": "dynamic allocation",
+    "p002_static_xi_squared": "dynamic allocation",
+    "p002_prox_weighted_l1_box": "proximal operators",
+    "p002_one_step_g_zero": "LDP with dynamic allocation",
+    "p003_privunit": "PrivUnit",
+    "p003_scalardp": "ScalarDP",
+    "p003_scalardp_moments": "ScalarDP",
+    "p003_s_hat": "ScalarDP",
+    "p003_fedexp_ldp_gauss": "DP-FedEXP: the step size",
+    "p003_fedexp_cdp": "DP-FedEXP: the step size",
+    "p004_eta_p_T": "DP-ScaffNew: the choice of p and T",
+    "p004_one_comm": "DP-ScaffNew: one communication",
+}
+
+
+def check(found: Any, expected: Any, rtol: float, where: str = "value") -> None:
+    if isinstance(expected, dict):
+        assert set(found) == set(expected), where
+        for key, value in expected.items():
+            check(found[key], value, rtol, f"{where}[{key!r}]")
+    elif isinstance(expected, list):
+        assert len(found) == len(expected), where
+        for index, value in enumerate(expected):
+            check(found[index], value, rtol, f"{where}[{index}]")
+    elif expected is None:
+        assert found is None, where
+    else:
+        assert float(found) == pytest.approx(expected, rel=rtol, abs=1e-12), where
+
+
+def named(index: int) -> str:
+    return f"{ENTRIES[index]['name']}-{index}"
+
+
+@pytest.mark.parametrize("index", range(len(ENTRIES)), ids=named)
+def test_a_reference_value(index: int) -> None:
+    entry = ENTRIES[index]
+    name = entry["name"]
+    if name in PENDING:
+        pytest.skip(f"{name} comes with {PENDING[name]}")
+    assert name in COVERED, f"the reference name {name!r} is neither covered nor pending"
+    check(COVERED[name](entry["inputs"]), entry["expected"], entry["rtol"])
+
+
+def test_no_name_is_both_covered_and_pending() -> None:
+    assert not set(COVERED) & set(PENDING)
+
+
+def test_every_name_of_the_project_s_own_file_is_known() -> None:
+    own = json.loads(Path(__file__).with_name("reference.json").read_text())
+    assert {entry["name"] for entry in own} == set(COVERED) | set(PENDING)
+
+
+def test_a_wrong_value_would_fail() -> None:
+    with pytest.raises(AssertionError):
+        check({"a": [1.0, 2.0]}, {"a": [1.0, 2.1]}, 1e-3)
+    with pytest.raises(AssertionError):
+        check(0.5, None, 1e-3)
