@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tacit.accounting import Budget as Budget
     from tacit.accounting import Guarantee as Guarantee
     from tacit.accounting import Ledger as Ledger
+    from tacit.algorithms import ISRLDP as ISRLDP
     from tacit.algorithms import AdaptDPFedAvg as AdaptDPFedAvg
     from tacit.algorithms import DPFedAvg as DPFedAvg
     from tacit.algorithms import DPFedEXP as DPFedEXP
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from tacit.algorithms import DPScaffold as DPScaffold
     from tacit.algorithms import DynamicLDP as DynamicLDP
     from tacit.algorithms import FedAvg as FedAvg
-    from tacit.algorithms import ISRLDP as ISRLDP
     from tacit.algorithms import RecordDPFedAvg as RecordDPFedAvg
     from tacit.algorithms.registry import make as make_algorithm
     from tacit.data import Federation as Federation

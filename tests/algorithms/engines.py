@@ -15,13 +15,11 @@ import pytest
 from registry import Case, Outcome
 
 from tacit import tree
-from tacit.algorithm import Algorithm
 from tacit.data.federation import Federation
 from tacit.release import Release
-from tacit.simulation import RunState, Simulator
+from tacit.simulation import Simulator
 from tacit.simulation.layout import lay_out
 from tacit.streams import Stream
-from tacit.tasks.base import Task
 from tacit.wire import client as wire_client
 
 SEED = 11
@@ -111,18 +109,6 @@ def _count(calls: Counter[Release], release: Release) -> None:
 def _forget_programs() -> None:
     """The clients of the wire keep compiled programs, which would outlive a replacement."""
     wire_client._worker.cache_clear()
-
-
-def erased_runs(
-    algorithm: Algorithm, task: Task, federations: tuple[Federation, Federation], rounds: int
-) -> list[RunState]:
-    """The states after a run on each federation with every mechanism erased."""
-    with erased():
-        states = []
-        for federation in federations:
-            engine = Simulator(algorithm, task, federation, seed=SEED, max_devices=1)
-            states.append(on_host(engine.advance(engine.init(), 0, rounds)))
-    return states
 
 
 def with_records(engine: Simulator, federation: Federation) -> None:

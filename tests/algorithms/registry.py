@@ -196,6 +196,18 @@ CASES: tuple[Case, ...] = (
         properties=(radius_stays_below_the_cap, stays_in_its_ball),
     ),
     Case(
+        id="adaptdp-fedavg-full-radius",
+        algorithm=lambda: AdaptDPFedAvg(
+            noise=1.0,
+            radius_noise=0.5,
+            batches="shuffled",
+            batch_size=3,
+            local_steps=3,
+            output="average",
+        ),
+        properties=(radius_stays_below_the_cap,),
+    ),
+    Case(
         id="dp-norm-fedavg",
         algorithm=lambda: DPNormFedAvg(
             noise=1.0,
@@ -208,9 +220,49 @@ CASES: tuple[Case, ...] = (
         ),
     ),
     Case(
+        id="dp-norm-fedavg-clip",
+        algorithm=lambda: DPNormFedAvg(
+            bound="clip", noise=1.0, local_steps=2, batch_size=3, output="random"
+        ),
+    ),
+    Case(
         id="dp-fedexp",
         algorithm=lambda: DPFedEXP(noise=0.5, local_steps=2),
         properties=(step_is_at_least_one,),
+    ),
+    Case(
+        id="dp-fedexp-poisson",
+        algorithm=lambda: DPFedEXP(
+            noise=0.5,
+            bound="normalize",
+            local_steps=2,
+            batch_size=3,
+            max_step=2.0,
+            clients_per_round=PoissonCohort(0.6),
+            relation="add-remove",
+        ),
+        properties=(step_is_at_least_one,),
+    ),
+    Case(
+        id="dp-fedexp-local",
+        algorithm=lambda: DPFedEXP(trust="local", noise=0.5, local_steps=2),
+        properties=(step_is_at_least_one,),
+    ),
+    Case(
+        id="dp-fedexp-local-naive",
+        algorithm=lambda: DPFedEXP(
+            trust="local", step="naive", bound="normalize", noise=0.5, local_steps=2
+        ),
+        properties=(step_is_at_least_one,),
+    ),
+    Case(
+        id="dp-fedexp-step-one",
+        algorithm=lambda: DPFedEXP(step="one", noise=0.5, clients_per_round=PoissonCohort(0.6)),
+    ),
+    Case(
+        id="fedexp",
+        algorithm=lambda: DPFedEXP(trust="none", local_steps=2, local_lr=0.5),
+        properties=(learns, step_is_at_least_one),
     ),
     Case(
         id="dp-fedexp-privunit",

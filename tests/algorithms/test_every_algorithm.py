@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -22,10 +24,18 @@ from engines import (
 )
 from registry import CASES, Case
 
+from tacit import tree
+from tacit.accounting import DpEvent, Ledger, Relation, compose
+from tacit.accounting.leaves import leaves
 from tacit.algorithm import releases
-from tacit.release import Release
+from tacit.data.federation import Federation
+from tacit.planning import Plan
+from tacit.release import At, Release
 from tacit.simulation import Simulator
 from tacit.simulation.devices import precision
+from tacit.streams import Stream
+from tacit.wire.client import Holdings, WireClient
+from tacit.wire.codec import encode
 from tacit.wire.local import LocalFederation
 
 # All tests of a row one after the other, so that they share its compiled programs.
@@ -43,8 +53,36 @@ def test_erasure_and_times(case: Case) -> None:
         assert calls == expected_calls(case)
         with_records(engine, second)
         other = on_host(engine.advance(engine.init(), 0, case.rounds))
+        if is_local(case):
+            assert answers(case, first) == answers(case, second)
     assert_same_bits(one.server, other.server)
     assert engine.traces == 1
+
+
+def is_local(case: Case) -> bool:
+    """Whether clients noise everything themselves, so that the server sees nothing raw."""
+    found = releases(case.planned(), case.task(), case.population)
+    return all(release.at != "aggregate" for release in found.values())
+
+
+def answers(case: Case, federation: Federation) -> list[bytes]:
+    """What the server reads of one client in the first round, byte for byte."""
+    algorithm, task = case.planned(), case.task()
+    client = WireClient(
+        algorithm,
+        task,
+        case.population,
+        federation.client(1),
+        index=1,
+        stream=Stream.seeded(SEED),
+    )
+    state = algorithm.init(task.init(jax.random.key(0)))
+    said = []
+    for phase in algorithm.phases(task, case.population):
+        sent = tree.to_named(phase.send(state))
+        said.append(client.answer(encode(phase.name, sent, {"round": 0})))
+        assert client.last_error is None
+    return said
 
 
 def expected_calls(case: Case) -> Counter[Release]:
@@ -57,7 +95,7 @@ def expected_calls(case: Case) -> Counter[Release]:
     return expected
 
 
-def test_both_engines_agree(case: Case) -> None:
+def test_both_engines_agree(case: Case, tmp_path: Path) -> None:
     """Blocks, devices and messages of bytes are three ways to the same numbers."""
     one = outcome(case)
     wide = watched(
@@ -75,8 +113,17 @@ def test_both_engines_agree(case: Case) -> None:
     assert_close(one.states, wide.states)
     assert_close(one.clients, wide.clients)
     wire = LocalFederation(
-        case.planned(), case.task(), case.federation(0), seed=SEED, dtype="float64"
+        case.planned(),
+        case.task(),
+        case.federation(0),
+        seed=SEED,
+        dtype="float64",
+        holdings={
+            i: Holdings(new_ledger(case, tmp_path / f"{i}.jsonl"))
+            for i in range(case.population.clients)
+        },
     )
+    wire.server.ledger = new_ledger(case, tmp_path / "server.jsonl")
     asked = cohorts(case, len(wire.clients), case.rounds)
     for round_, state in enumerate(one.states[1:]):
         report = wire.server.round(round_, wire.ask)
@@ -86,6 +133,56 @@ def test_both_engines_agree(case: Case) -> None:
         for client, member in enumerate(wire.clients):
             kept = jax.tree.map(lambda v, i=client: v[i], one.clients[round_ + 1])
             assert_close(member._state, kept)
+    check_wire_ledgers(case, wire, asked)
+
+
+def new_ledger(case: Case, path: Path) -> Ledger:
+    plan = plan_of(case)
+    return Ledger.create(path, unit=plan.unit, relation=plan.relation, observer=plan.observer)
+
+
+def plan_of(case: Case) -> Plan:
+    return Plan(case.algorithm(), case.task(), case.population, case.rounds)
+
+
+def check_wire_ledgers(case: Case, wire: LocalFederation, asked: list[np.ndarray]) -> None:
+    """The server has paid for aggregates, a client for its own noise, and nobody for more."""
+    plan, cohort = plan_of(case), case.planned().cohort.scheme(case.population.clients)
+    phases = plan.algorithm.phases(plan.task, plan.population)
+
+    def due(places: tuple[At, ...], rounds: list[int], records: int) -> DpEvent:
+        return compose(
+            *(
+                phase.event(
+                    r, relation=plan.relation, cohort=cohort, records=records, places=places
+                )
+                for r in rounds
+                for phase in phases
+            )
+        )
+
+    def check(ledger: Ledger, event: DpEvent) -> None:
+        assert parts(ledger.spent(), plan.relation) == parts(event, plan.relation)
+        assert all(charge.done for charge in ledger.charges)
+
+    check(
+        wire.server.ledger, due(("aggregate",), list(range(case.rounds)), plan.population.smallest)
+    )
+    for index, client in enumerate(wire.clients):
+        took_part = [r for r in range(case.rounds) if index in asked[r]]
+        check(
+            client.holdings.ledger,
+            due(("step", "message"), took_part, case.population.sizes[index]),
+        )
+    if is_local(case) and all(len(members) == case.population.clients for members in asked):
+        smallest = wire.clients[int(np.argmin(case.population.sizes))]
+        check(smallest.holdings.ledger, plan.total())
+
+
+def parts(event: DpEvent, relation: Relation) -> list[tuple[Any, ...]]:
+    """The mechanisms of an event, in an order of their own and free of rounding."""
+    found = leaves(event, relation)
+    return sorted((p.kind, p.sampled, p.rate, p.count, round(p.size, 12)) for p in found)
 
 
 def test_no_second_compilation(case: Case) -> None:

@@ -119,8 +119,8 @@ class Guarantee:
             )
         return (
             f"Over the whole run, {_UNITS[self.unit]} is protected with epsilon ="
-            f" {rounded_up(self.epsilon)} at delta = {self.delta:g} against {self.observer};"
-            f" neighbours differ by {_RELATIONS[self.relation][self.unit]}"
+            f" {rounded_up(self.epsilon)} at delta = {rounded_up(self.delta)} against"
+            f" {self.observer}; neighbours differ by {_RELATIONS[self.relation][self.unit]}"
             f" (an upper bound by {ACCOUNTANTS[self.accountant]})."
         )
 

@@ -225,7 +225,7 @@ class AdaptDPFedAvg(Algorithm):
             return []
         return [
             f"the noise on the scalars alone keeps the radius above {floor:.0%} of its cap, so it"
-            " hardly adapts: give the radius a larger share, fewer rounds, or take dp-fedavg-record."
+            " hardly adapts: give it a larger share, take fewer rounds, or use dp-fedavg-record."
         ]
 
 

@@ -1,8 +1,8 @@
 """ISRL-DP: accelerated noisy minibatch descent between silos (Lowy and Razaviyayn, 2023).
 
-    server   w_md = a mixture of w_ag and w                                            sends w_md
-    client   g_i = (sum of clipped gradients over a batch at w_md + noise) / b              sends g_i
-    server   w    = argmin  alpha [ <g, v> + mu/2 |w_md - v|^2 ] + [(1-alpha) mu/2 + eta/2] |w - v|^2
+    server   w_md = a mixture of w_ag and w;  sends w_md
+    client   g_i = (sum of clipped gradients over a batch at w_md + noise) / b;  sends g_i
+    server   w = argmin alpha [ <g, v> + mu/2 |w_md - v|^2 ] + [(1-alpha) mu/2 + eta/2] |w - v|^2
              w_ag = alpha w + (1 - alpha) w_ag
              alpha_r = 2/(r+1),  eta_r = 4 (2 L) / (r (r+1))
 

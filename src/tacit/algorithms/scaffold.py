@@ -9,7 +9,7 @@
 Record level (each local gradient is a DP-SGD release): y, and with option II c_i, are functions of
 released gradients, so nothing more is charged; option I charges one more gradient a round. Client
 level (noise on the message or the aggregate): the server finds the change of c from the released Dy
-by option II alone. Signs and the K eta in the denominator are where other implementations are wrong.
+by option II alone. Signs and the K eta in the denominator are where others have gone wrong.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import typer
 
 from tacit.cli import account, data, demo, ledger
+from tacit.cli import plan as planning
 from tacit.cli import run as running
 from tacit.errors import TacitError
 
@@ -23,6 +24,7 @@ app.add_typer(account.calibrate, name="calibrate")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(data.app, name="data")
 app.command("run")(running.run)
+app.command("plan")(planning.plan)
 app.command("examples")(running.examples)
 app.command("demo")(demo.demo)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from dp_accounting import dp_event
 from jax import Array
 
-from tacit.accounting.events import DpEvent, SamplingScheme, Shape, repeated
 from tacit import tree
+from tacit.accounting.events import DpEvent, SamplingScheme, Shape, repeated
 from tacit.accounting.guarantee import Relation
 from tacit.tree import Tree
 
