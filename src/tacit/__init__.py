@@ -55,7 +55,29 @@ _WHERE = {
     "train": "tacit.run",
 }
 
-__all__ = sorted(_WHERE)
+__all__ = [
+    "ISRLDP",
+    "AdaptDPFedAvg",
+    "Budget",
+    "DPFedAvg",
+    "DPFedEXP",
+    "DPNormFedAvg",
+    "DPScaffNew",
+    "DPScaffold",
+    "DynamicLDP",
+    "FedAvg",
+    "Federation",
+    "Guarantee",
+    "Ledger",
+    "Plan",
+    "RecordDPFedAvg",
+    "Simulator",
+    "TacitError",
+    "federate",
+    "make_algorithm",
+    "make_task",
+    "train",
+]
 
 
 def __getattr__(name: str) -> Any:

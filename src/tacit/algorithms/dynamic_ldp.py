@@ -2,7 +2,7 @@
 
     minimise  (1/n) sum_i f_i(x) + g(x),   f_i the mean over m records, g with an easy prox
 
-    client   xt = x - gamma ( (1/n) grad f_i(x) + zeta_t + Lambda ),  zeta_t ~ N(0, xi_t^2);  sends xt
+    client   xt = x - gamma ( (1/n) grad f_i(x) + zeta_t + Lambda ), zeta_t ~ N(0, xi_t^2); sends xt
     server   xbar = mean of xt;  broadcasts xbar
     client   Lambda += xt - xbar;   x = prox_{(gamma/n) g}( xt - gamma (xt - xbar) )
 

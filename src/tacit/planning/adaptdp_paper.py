@@ -1,7 +1,7 @@
 """The printed calibration of AdaptDP-FedAvg, to state its numbers under its own name.
 
-Equation (3) converts the bound of Wang et al. at the single order alpha* = 1 + ceil(2 log(1/delta) /
-eps), so half of epsilon pays for the conversion and half for the gradients; equation (1) gives a
+Equation (3) converts the bound of Wang et al. at the single order alpha* = 1 + ceil(2 log(1/delta)
+/ eps), so half of epsilon pays for the conversion and half for the gradients; equation (1) gives a
 quarter each to the scalars and the gradients. The bound has a floor, so small budgets have no noise
 that meets them: such cases are refused. Everything here is looser than ``tacit.accounting``.
 """

@@ -1,7 +1,7 @@
-"""Advice before anything is spent: what each method's noise is at a budget, from public sizes alone.
+"""Advice before anything is spent: each method's noise at a budget, from public sizes alone.
 
-For every method that fits the trust model the least noise is calibrated, and set against the largest
-signal that its bound lets through: the noise-to-signal ratio of one round is
+For every method that fits the trust model the least noise is calibrated, and set against the
+largest signal that its bound lets through: the noise-to-signal ratio of one round is
 
     standard deviation of the noise on the mean message * sqrt(dimension) / bound.
 
