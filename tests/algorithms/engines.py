@@ -15,7 +15,10 @@ import pytest
 from registry import Case, Outcome
 
 from tacit import tree
+from tacit.accounting import DpEvent, Relation
+from tacit.accounting.leaves import leaves
 from tacit.data.federation import Federation
+from tacit.planning import Plan
 from tacit.release import Release
 from tacit.simulation import Simulator
 from tacit.simulation.layout import lay_out
@@ -123,6 +126,16 @@ def cohorts(case: Case, clients: int, rounds: int) -> list[np.ndarray]:
     return [
         np.flatnonzero(np.asarray(cohort.mask(stream.cohort(r), clients))) for r in range(rounds)
     ]
+
+
+def plan_of(case: Case) -> Plan:
+    return Plan(case.algorithm(), case.task(), case.population, case.rounds)
+
+
+def parts(event: DpEvent, relation: Relation) -> list[tuple[Any, ...]]:
+    """The mechanisms of an event, in an order of their own and free of rounding."""
+    found = leaves(event, relation)
+    return sorted((p.kind, p.sampled, p.rate, p.count, round(p.size, 12)) for p in found)
 
 
 def assert_same_bits(first: Any, second: Any) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
@@ -17,6 +18,8 @@ from engines import (
     erased,
     on_host,
     outcome,
+    parts,
+    plan_of,
     priced_once,
     simulator,
     watched,
@@ -25,11 +28,9 @@ from engines import (
 from registry import CASES, Case
 
 from tacit import tree
-from tacit.accounting import DpEvent, Ledger, Relation, compose
-from tacit.accounting.leaves import leaves
+from tacit.accounting import DpEvent, Ledger, compose
 from tacit.algorithm import releases
 from tacit.data.federation import Federation
-from tacit.planning import Plan
 from tacit.release import At, Release
 from tacit.simulation import Simulator
 from tacit.simulation.devices import precision
@@ -95,7 +96,22 @@ def expected_calls(case: Case) -> Counter[Release]:
     return expected
 
 
-def test_both_engines_agree(case: Case, tmp_path: Path) -> None:
+@pytest.fixture
+def new_ledger(case: Case, tmp_path: Path) -> Iterator[Callable[[str], Ledger]]:
+    """Makes ledgers for the row's promise, and closes them."""
+    plan = plan_of(case)
+    with ExitStack() as stack:
+        yield lambda name: stack.enter_context(
+            Ledger.create(
+                tmp_path / f"{name}.jsonl",
+                unit=plan.unit,
+                relation=plan.relation,
+                observer=plan.observer,
+            )
+        )
+
+
+def test_both_engines_agree(case: Case, new_ledger: Callable[[str], Ledger]) -> None:
     """Blocks, devices and messages of bytes are three ways to the same numbers."""
     one = outcome(case)
     wide = watched(
@@ -119,11 +135,10 @@ def test_both_engines_agree(case: Case, tmp_path: Path) -> None:
         seed=SEED,
         dtype="float64",
         holdings={
-            i: Holdings(new_ledger(case, tmp_path / f"{i}.jsonl"))
-            for i in range(case.population.clients)
+            client: Holdings(new_ledger(str(client))) for client in range(case.population.clients)
         },
     )
-    wire.server.ledger = new_ledger(case, tmp_path / "server.jsonl")
+    wire.server.ledger = new_ledger("server")
     asked = cohorts(case, len(wire.clients), case.rounds)
     for round_, state in enumerate(one.states[1:]):
         report = wire.server.round(round_, wire.ask)
@@ -134,15 +149,6 @@ def test_both_engines_agree(case: Case, tmp_path: Path) -> None:
             kept = jax.tree.map(lambda v, i=client: v[i], one.clients[round_ + 1])
             assert_close(member._state, kept)
     check_wire_ledgers(case, wire, asked)
-
-
-def new_ledger(case: Case, path: Path) -> Ledger:
-    plan = plan_of(case)
-    return Ledger.create(path, unit=plan.unit, relation=plan.relation, observer=plan.observer)
-
-
-def plan_of(case: Case) -> Plan:
-    return Plan(case.algorithm(), case.task(), case.population, case.rounds)
 
 
 def check_wire_ledgers(case: Case, wire: LocalFederation, asked: list[np.ndarray]) -> None:
@@ -177,12 +183,6 @@ def check_wire_ledgers(case: Case, wire: LocalFederation, asked: list[np.ndarray
     if is_local(case) and all(len(members) == case.population.clients for members in asked):
         smallest = wire.clients[int(np.argmin(case.population.sizes))]
         check(smallest.holdings.ledger, plan.total())
-
-
-def parts(event: DpEvent, relation: Relation) -> list[tuple[Any, ...]]:
-    """The mechanisms of an event, in an order of their own and free of rounding."""
-    found = leaves(event, relation)
-    return sorted((p.kind, p.sampled, p.rate, p.count, round(p.size, 12)) for p in found)
 
 
 def test_no_second_compilation(case: Case) -> None:

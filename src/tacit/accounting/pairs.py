@@ -41,7 +41,7 @@ def dominating_pairs(leaf: Leaf, relation: Relation) -> tuple[Pair, Pair]:
         base = LaplacePair(leaf.size)
     else:
         base = PurePair(leaf.size)
-    if leaf.sampled == "no":
+    if leaf.sampled == "no" or leaf.rate >= 1:
         return base, base
     sampled = SampledPair(base, leaf.rate)
     if relation == "add-remove":

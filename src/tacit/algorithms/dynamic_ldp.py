@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Self
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -106,10 +107,11 @@ class DynamicLDP(Algorithm):
             dual = tree.select(first, worker.dual, tree.add(worker.dual, gap))
             pulled = tree.subtract(worker.message, tree.scale(self.step, gap))
             x = tree.select(first, xbar, self.prox(pulled, population.clients))
+            batch_key, noise_key = jax.random.split(moment.key)
             gradient = local.private_gradient(
                 task,
                 release,
-                (moment.key, moment.key),
+                (batch_key, noise_key),
                 jnp.zeros((), jnp.int32),
                 x,
                 data,

@@ -72,7 +72,7 @@ def is_table(path: Path) -> bool:
 def read_table(path: Path) -> Table:
     """Read one file of any supported format."""
     if not path.is_file():
-        raise DataError(f"{path} is missing.")
+        raise DataError(f"there is no file or folder {path}: give the place of your data.")
     kind = ending(path)
     if kind == ".parquet":
         columns = _parquet(path)
@@ -116,7 +116,7 @@ def joined(tables: Sequence[Table]) -> Table:
 def read_npz(path: Path) -> dict[str, NDArray[np.generic]]:
     """The arrays of an NPZ file; pickled objects are refused."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
     except (ValueError, OSError, EOFError, AttributeError, zipfile.BadZipFile) as error:
         raise DataError(f"{path} is not a readable NPZ file ({error}).") from None

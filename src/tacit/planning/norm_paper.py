@@ -1,9 +1,9 @@
 """The printed choices of DP-NormFedAvg, to state its numbers under its own name (paper 001).
 
-Theorem 3 takes the noise from a moments accountant bound with "an absolute constant q" that is never
-given, and holds only for small sampling rates; an accountant gives the noise itself, and with it the
-q that the theorem would have needed (:func:`implied_constant`; 1 is always too little). Theorem 4
-chooses step sizes and rounds from the key quantity rho. Nothing here is used for calibration.
+Theorem 3 takes the noise from a moments accountant bound with "an absolute constant q" that is
+never given, and holds only for small sampling rates. An accountant gives the noise itself, and with
+it the q that the theorem would have needed (``implied_constant``). Theorem 4 chooses step sizes and
+rounds from the key quantity rho. Nothing here is used for calibration.
 """
 
 from __future__ import annotations
@@ -40,6 +40,6 @@ def implied_constant(noise: float, rounds: int, rate: float, epsilon: float, del
 def theory_choice(
     rho: float, alpha: float, smoothness: float, lipschitz: float, gamma: float, local_steps: int
 ) -> TheoryChoice:
-    """beta = eta = rho/(2 alpha L), C = G E, K = 2 alpha gamma / (C rho^2), for E <= alpha/(2 rho)."""
+    """beta = eta = rho/(2 alpha L), C = G E, K = 2 alpha gamma/(C rho^2), if E <= alpha/(2 rho)."""
     scale = lipschitz * local_steps
     return TheoryChoice(rho / (2 * alpha * smoothness), scale, 2 * alpha * gamma / (scale * rho**2))

@@ -5,8 +5,8 @@ eta* = 1/L, p* = sqrt(mu/L), and T* minimises an upper bound on the error of the
     psi_T <= (1 - mu/L)^T psi_0 + noise(T),    noise ~ v C^2 N d log(1/delta) T / eps^2.
 
 The bound is pessimistic (most of its noise term is not on the model: E004-7) and T* is a
-diagnostic: it needs psi_0, which is private unless it is bounded publicly. Where it is not positive the bound
-predicts no gain from training at all, and it is clamped with a warning.
+diagnostic: it needs psi_0, which is private unless it is bounded publicly. Where it is not positive
+the bound predicts no gain from training at all, and it is clamped with a warning.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 It believes nothing it is sent but the model: bounds, noise and the price come from its own copy of
 the algorithm. It charges its ledger before anything leaves, refuses what its budget does not cover,
-and when something goes wrong it says only that, because an error text would be a release too.
+and when something goes wrong it says only that, because an error text would be a release too. The
+state after a reply is pending until the server says that the reply was counted.
 """
 
 from __future__ import annotations
@@ -73,6 +74,7 @@ class WireClient:
             self._stream = stream or Stream.from_entropy()
             self._data = _padded(records, dtype)
             self._state = algorithm.init_client(task.init(jax.random.key(0)))
+        self._pending: tuple[int, Tree] | None = None  # the last exchange and the state after it
         self._program = (algorithm, task, population)
 
     def answer(self, request: bytes) -> bytes:
@@ -95,16 +97,25 @@ class WireClient:
             raise WireError(f"there is no phase {asked.kind!r} in this algorithm.")
         number, phase = self._phases[asked.kind]
         sent = tree.from_named(asked.fields, _sent_shapes(*self._program, number, self.dtype))
+        self._settle(asked)
         charge = self._charge(phase, round_)
         keys = self._stream.client(round_, number, self.index)
         released, state = _worker(*self._program, number)(
             self._state, self._data, sent, jnp.asarray(round_, jnp.int32), *keys
         )
         reply = encode(phase.name, tree.to_named(released), {"round": round_})
-        self._state = state
+        self._pending = (round_ * len(self._phases) + number, state)
         if self.holdings.ledger is not None and charge is not None:
             self.holdings.ledger.done(charge)
         return reply
+
+    def _settle(self, asked: Message) -> None:
+        """Keep the state after the last reply if the server counted that reply, else forget it."""
+        if self._pending is not None:
+            exchange, state = self._pending
+            if asked.meta.get("counted") == exchange:
+                self._state = state
+            self._pending = None
 
     def _charge(self, phase: Phase, round_: int) -> int | None:
         """Pay for what this client noises itself, before it is computed."""

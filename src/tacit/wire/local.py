@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from tacit.algorithm import Algorithm, Population
@@ -69,9 +68,9 @@ class LocalFederation:
             for index in range(federation.clients)
         ]
 
-    def ask(self, cohort: Sequence[int], request: bytes) -> dict[int, bytes | None]:
-        """Deliver a request to the cohort and collect the replies."""
-        return {index: self.clients[index].answer(request) for index in cohort}
+    def ask(self, requests: Mapping[int, bytes]) -> dict[int, bytes | None]:
+        """Deliver the requests and collect the replies."""
+        return {index: self.clients[index].answer(data) for index, data in requests.items()}
 
     def run(self, rounds: int) -> list[RoundReport]:
         """So many rounds, from round 0."""
@@ -80,4 +79,4 @@ class LocalFederation:
     @property
     def params(self) -> Params:
         """The model now."""
-        return jax.tree.map(jnp.asarray, self.server.params)
+        return self.server.params

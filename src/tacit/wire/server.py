@@ -2,7 +2,8 @@
 
 A reply that is missing, late, of another round, of a wrong shape or not finite is left out with a
 reason. The divisor is the expected cohort and the noise is that of the plan whoever answers, so a
-lost reply costs accuracy and never privacy.
+lost reply costs accuracy and never privacy. Every request tells its client which of its replies was
+counted last, so that a client whose reply was lost goes on from the state before it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from tacit.wire.client import FAILED, REFUSED
 from tacit.wire.codec import WireError, decode, encode
 from tacit.wire.shapes import RecordShapes, reply_shapes
 
-Ask = Callable[[Sequence[int], bytes], Mapping[int, bytes | None]]
+Ask = Callable[[Mapping[int, bytes]], Mapping[int, bytes | None]]
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ class WireServer:
         self.algorithm, self.task, self.population = algorithm, task, population
         self.dtype, self.ledger, self.run = dtype, ledger, run
         self._phases = algorithm.phases(task, population)
+        self._counted: dict[int, int] = {}  # client -> the exchange of its last reply that counted
         with precision(dtype):
             self._stream = stream or Stream.from_entropy()
             self.state: Any = algorithm.init(task.init(self._stream.init))
@@ -77,7 +79,8 @@ class WireServer:
     @property
     def params(self) -> Params:
         """The model now."""
-        return self.algorithm.model(self.state)
+        with precision(self.dtype):
+            return self.algorithm.model(self.state)
 
     def round(self, number: int, ask: Ask) -> RoundReport:
         """One round: every phase asks the same cohort."""
@@ -94,7 +97,15 @@ class WireServer:
     ) -> list[Excluded]:
         charge = self._charge(phase, round_)
         sent = tree.to_named(phase.send(self.state))
-        replies = ask(cohort, encode(phase.name, sent, {"round": round_})) if cohort else {}
+        exchange = round_ * len(self._phases) + place
+        replies = ask(
+            {
+                client: encode(
+                    phase.name, sent, {"round": round_, "counted": self._counted.get(client, -1)}
+                )
+                for client in cohort
+            }
+        )
         like = self._shapes[phase.name]
         sums, excluded = tree.zeros_like(like), []
         for client in cohort:
@@ -104,6 +115,7 @@ class WireServer:
                 excluded.append(Excluded(client, phase.name, str(error)))
                 continue
             sums = tree.add(sums, reply)
+            self._counted[client] = exchange
         key = self._stream.server(round_, place)
         step = self._steps[phase.name]
         self.state = step(self.state, key, sums, jnp.asarray(round_, jnp.int32))
