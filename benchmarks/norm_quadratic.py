@@ -14,7 +14,6 @@ import argparse
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +31,6 @@ CLIENTS, DIMENSION, ROUNDS, LAST, EVERY = 100, 200, 500, 50, 5
 BUDGET = Budget(5.0, 1e-6)
 STARTS = {"I1": 1.0, "I2": 0.2}
 ETAS, SCALES = (0.001, 0.003), (20.0, 40.0, 50.0, 100.0)
-Bound = Literal["clip", "normalize"]
 
 
 def suboptimality(
@@ -48,7 +46,7 @@ def last_rounds(method: DPNormFedAvg, start: float, seed: int) -> tuple[float, f
     a = problem.federation.records["a"]
     curvature = np.einsum("ndr,ner->de", a, a) / CLIENTS
     simulator = Simulator(
-        method, Quadratic(features=DIMENSION), problem.federation, seed=seed, block=CLIENTS
+        method, Quadratic(features=DIMENSION), problem.federation, seed=seed, block=10
     )
     state = simulator.advance(simulator.init(), 0, ROUNDS - LAST)
     found = []
@@ -57,6 +55,18 @@ def last_rounds(method: DPNormFedAvg, start: float, seed: int) -> tuple[float, f
         w = np.asarray(simulator.params(state)["w"], np.float64)
         found.append(suboptimality(problem, curvature, w))
     return suboptimality(problem, curvature, np.zeros(DIMENSION)), float(np.mean(found))
+
+
+def write(out: Path, plan: Plan, rows: list[dict[str, object]], seeds: int) -> None:
+    content = {
+        "command": "python -m benchmarks.norm_quadratic",
+        "seeds": seeds,
+        "noise": plan.algorithm.noise,
+        "guarantee": plan.guarantee(BUDGET.delta).as_dict(),
+        "results": rows,
+    }
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(content, indent=1) + "\n")
 
 
 def main() -> None:
@@ -69,7 +79,7 @@ def main() -> None:
     plan = calibrate(Plan(DPNormFedAvg(server_ratio=1.0), task, population, ROUNDS), BUDGET)
     planned = plan.algorithm
     assert isinstance(planned, DPNormFedAvg)
-    rows = []
+    rows: list[dict[str, object]] = []
     for eta in ETAS:
         for scale in SCALES:
             for name, start in STARTS.items():
@@ -86,15 +96,7 @@ def main() -> None:
                     f"{name} eta {eta} C {scale:g}: {clip.mean():.3f} / {norm.mean():.3f}",
                     flush=True,
                 )
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    content = {
-        "command": "python -m benchmarks.norm_quadratic",
-        "seeds": given.seeds,
-        "noise": planned.noise,
-        "guarantee": plan.guarantee(BUDGET.delta).as_dict(),
-        "results": rows,
-    }
-    given.out.write_text(json.dumps(content, indent=1) + "\n")
+                write(given.out, plan, rows, given.seeds)
 
 
 if __name__ == "__main__":

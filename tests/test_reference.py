@@ -1,7 +1,7 @@
 """Every reference value by its name.
 
-The values are read from ``tests/reference.json``, or from the file that TACIT_REFERENCE names, which
-has the same form: a list of {name, inputs, expected, rtol}. A name is covered by a function here or
+The values are read from ``tests/reference.json``, or from the file that TACIT_REFERENCE names,
+which has the same form: a list of {name, inputs, expected, rtol}. A name is covered by a function here or
 pending with the method that brings it; a name in neither table fails.
 """
 
@@ -9,6 +9,7 @@ import json
 import math
 import os
 from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +44,14 @@ from tacit.accounting.renyi import (
     zcdp_to_eps,
     zcdp_to_eps_tight,
 )
+from tacit.algorithm import ClientData, Moment, Population
 from tacit.algorithms.adaptdp_fedavg import clip_radius, radius_lift
+from tacit.algorithms.dynamic_ldp import DynamicLDP, Worker
 from tacit.algorithms.fedexp import step_size
+from tacit.algorithms.scaffnew import Control, DPScaffNew
+from tacit.boundary import leave_client
 from tacit.bounds import Clip, ClipScalar, Normalize
-from tacit.mechanisms import Gaussian, PrivUnit
+from tacit.mechanisms import Gaussian, NoNoise, PrivUnit
 from tacit.mechanisms.privunit import (
     cap_of,
     height_rule_b,
@@ -55,8 +60,12 @@ from tacit.mechanisms.privunit import (
     sq_norm_constants,
 )
 from tacit.planning.adaptdp_paper import Silo, equation_1_noise, equation_3_epsilon
+from tacit.planning.allocation import dynamic_levels, static_levels
 from tacit.planning.norm_paper import key_quantity, theorem_variance
+from tacit.planning.scaffnew_plan import ScaffNewProblem, scaffnew_plan
 from tacit.simulation.devices import precision
+from tacit.tasks.base import Task
+from tacit.tasks.prox import WeightedL1Box
 
 PATH = Path(os.environ.get("TACIT_REFERENCE", Path(__file__).with_name("reference.json")))
 ENTRIES = json.loads(PATH.read_text())
@@ -245,6 +254,139 @@ def scaffnew_v(x: dict[str, Any]) -> dict[str, float]:
     }
 
 
+def _shape(i: dict[str, Any]) -> tuple[float, ...]:
+    return dynamic_levels(i["T"], 1 - i["gamma"] * min(i["mu_f"], 1.0))
+
+
+def _xi_squared(i: dict[str, Any], levels: tuple[float, ...]) -> list[float]:
+    """From levels in units of the clip on a worker's sum to the noise on (1/n) of its mean."""
+    noise = math.sqrt(2 / i["rho"])  # rho = mu^2/2 and mu = 2/noise under replace-one
+    return [(noise * level * i["B"] / (i["n"] * i["m"])) ** 2 for level in levels]
+
+
+def _sum_rho(i: dict[str, Any]) -> float:
+    xi = _xi_squared(i, _shape(i))
+    return math.fsum(2 * i["B"] ** 2 / (i["n"] ** 2 * i["m"] ** 2 * x) for x in xi)
+
+
+def _first_mid_last(i: dict[str, Any]) -> list[float]:
+    xi = _xi_squared(i, _shape(i))
+    return [xi[0], xi[len(xi) // 2 - 1], xi[-1]]
+
+
+def _prox(i: dict[str, Any]) -> list[float]:
+    return np.asarray(
+        WeightedL1Box(weight=i["omega"], box=i["alpha"])(jnp.array(i["z"]), 1.0)
+    ).tolist()
+
+
+@dataclass(frozen=True)
+class Given(Task):
+    """A loss whose gradient is the record itself."""
+
+    def init(self, key: Any) -> Any:
+        return jnp.zeros(2)
+
+    def output(self, params: Any, record: Any) -> Any:
+        return jnp.vdot(params, record["g"])
+
+    def loss(self, params: Any, record: Any) -> Any:
+        return jnp.vdot(params, record["g"])
+
+
+@dataclass(frozen=True)
+class Fixed(NoNoise):
+    """Noise that is written down."""
+
+    drawn: tuple[float, ...] = (0.0, 0.0)
+
+    def noised(self, key: Any, value: Any, radius: Any, round_: Any) -> Any:
+        return value + jnp.array(self.drawn)
+
+
+def _moment(round_: int) -> Moment:
+    return Moment(jnp.asarray(round_, jnp.int32), jax.random.key(0))
+
+
+def _one_step(i: dict[str, Any]) -> dict[str, Any]:
+    """Two workers, one record each: a message, then what the broadcast makes of it."""
+    n, gamma, population = i["n"], i["gamma"], Population((1,) * i["n"])
+    algorithm = DynamicLDP(step=gamma, clip=1e6, allocation="static").planned(population, 2)
+    one = jnp.asarray(1, jnp.int32)
+    workers, messages = [], []
+    for x, g, zeta, dual in zip(i["x"], i["grad_fi"], i["zeta"], i["Lambda"], strict=True):
+        drawn = Fixed(tuple(n * z for z in zeta))  # (1/n) of it reaches the message
+        (phase,) = _with_mechanism(algorithm, drawn).phases(Given(), population)
+        data = ClientData({"g": jnp.array([g])}, one)
+        worker = Worker(jnp.array(x), jnp.array(dual))
+        message, worker = phase.client(_moment(0), worker, data, jnp.array(x))
+        messages.append(message["point"])
+        workers.append(worker)
+    xbar = sum(messages) / n
+    (silent,) = _with_mechanism(algorithm, Fixed()).phases(Given(), population)
+    duals, points = [], []
+    for worker in workers:
+        nothing = ClientData({"g": jnp.zeros((1, 2))}, one)
+        message, after = silent.client(_moment(1), worker, nothing, xbar)
+        duals.append(after.dual)
+        points.append(message["point"] + gamma * after.dual)
+    return {
+        "x_tilde": [m.tolist() for m in messages],
+        "x_bar": xbar.tolist(),
+        "Lambda_next": [d.tolist() for d in duals],
+        "x_next": [x.tolist() for x in points],
+    }
+
+
+def _with_mechanism(algorithm: Any, mechanism: Any) -> Any:
+    """The algorithm with its one release noised by this mechanism."""
+    release = replace(algorithm.release, mechanism=mechanism)
+
+    class Noised(type(algorithm)):  # type: ignore[misc]
+        @property
+        def release(self) -> Any:
+            return release
+
+    return Noised(**{f.name: getattr(algorithm, f.name) for f in fields(algorithm)})
+
+
+def _one_communication(i: dict[str, Any]) -> dict[str, Any]:
+    population = Population((1,) * len(i["h"]))
+    algorithm = DPScaffNew(lr=i["eta"], probability=i["p"], clip=i["C"])
+    algorithm = algorithm.planned(population, 2)
+    x = jnp.array(i["x"])
+    deltas = []
+    for x_hat, noise in zip(i["x_hat"], i["noise"], strict=True):
+        (phase,) = _with_mechanism(algorithm, Fixed(tuple(noise))).phases(Given(), population)
+        change = {"change": jnp.array(x_hat) - x}
+        released, _ = leave_client(phase, jax.random.key(0), change, 0)
+        deltas.append(released["change"])
+    state = algorithm.move(algorithm.init(x), {"change": sum(deltas) / len(deltas)})
+    (phase,) = algorithm.phases(Given(), population)
+    controls = []
+    for h, delta in zip(i["h"], deltas, strict=True):
+        control = phase.remember(Control(jnp.array(h), x), {"change": delta})
+        data = ClientData({"g": jnp.zeros((1, 2))}, jnp.asarray(1, jnp.int32))
+        _, after = phase.client(_moment(1), control, data, phase.send(state))
+        controls.append(after.h)
+    return {
+        "delta": [d.tolist() for d in deltas],
+        "x_next": state.params.tolist(),
+        "h_next": [h.tolist() for h in controls],
+        "sum_h": float(np.abs(sum(controls)).max()),
+    }
+
+
+def _eta_p_t(i: dict[str, Any]) -> dict[str, float]:
+    problem = ScaffNewProblem(i["psi0"], i["mu"], i["L"], i["N"], i["d"], i["C"])
+    plan = scaffnew_plan(problem, i["eps"], i["delta"], i["v"])
+    return {
+        "eta_star": plan.step,
+        "p_star": plan.probability,
+        "T_star": plan.iterations,
+    }
+
+
 COVERED: dict[str, Callable[[dict[str, Any]], Any]] = {
     "gdp_eps": lambda x: gdp_eps(x["mu"], x["delta"]),
     "gdp_mu": lambda x: gdp_mu(x["eps"], x["delta"]),
@@ -292,16 +434,18 @@ COVERED: dict[str, Callable[[dict[str, Any]], Any]] = {
     "p003_fedexp_cdp": central_step,
 }
 
-PENDING: dict[str, str] = {
-    "p002_xi_squared": "dynamic allocation",
-    "p002_sum_rho": "dynamic allocation",
-    "p002_xi_squared_first_mid_last": "dynamic allocation",
-    "p002_static_xi_squared": "dynamic allocation",
-    "p002_prox_weighted_l1_box": "proximal operators",
-    "p002_one_step_g_zero": "LDP with dynamic allocation",
-    "p004_eta_p_T": "DP-ScaffNew: the choice of p and T",
-    "p004_one_comm": "DP-ScaffNew: one communication",
+COVERED |= {
+    "p002_xi_squared": lambda i: _xi_squared(i, _shape(i)),
+    "p002_sum_rho": _sum_rho,
+    "p002_xi_squared_first_mid_last": _first_mid_last,
+    "p002_static_xi_squared": lambda i: _xi_squared(i, static_levels(i["T"]))[0],
+    "p002_prox_weighted_l1_box": _prox,
+    "p002_one_step_g_zero": _one_step,
+    "p004_eta_p_T": _eta_p_t,
+    "p004_one_comm": _one_communication,
 }
+
+PENDING: dict[str, str] = {}
 
 
 def check(found: Any, expected: Any, rtol: float, where: str = "value") -> None:

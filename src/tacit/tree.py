@@ -72,5 +72,5 @@ def from_named(arrays: Mapping[str, NDArray[np.generic]], like: Tree) -> Tree:
                 f"the array {name!r} is {given.dtype}{list(given.shape)} where"
                 f" {wanted}{list(leaf.shape)} is expected."
             )
-        leaves.append(jnp.asarray(given))
+        leaves.append(given)  # still on the host: the caller says in which precision to go on
     return jax.tree.unflatten(structure, leaves)

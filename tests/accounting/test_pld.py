@@ -106,7 +106,7 @@ def one_step(mu: float, rate: float, delta: float, direction: str) -> float:
     return float(brentq(lambda e: max(profile(e), -1e9) - target, 0.0, high, xtol=1e-14))
 
 
-@settings(max_examples=60)
+@settings(max_examples=50)
 @given(
     mu=st.floats(-2, 1.3).map(lambda x: 10**x),
     rate=st.one_of(st.floats(-5, -0.01).map(lambda x: 10**x), st.floats(0.9, 0.9999)),
@@ -266,7 +266,7 @@ def test_either_direction_can_be_the_worse(
     assert max(remove, add) <= found <= max(remove, add) * (1 + 1e-4)
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(
     epsilon=st.floats(0.01, 4),
     count=st.integers(1, 200),
@@ -408,7 +408,7 @@ ANSWERS: dict[str, Callable[..., float]] = {"fixed": fixed, "poisson": poisson}
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(**SETTING)
 def test_more_noise_less_epsilon_and_the_rest(
     name: str, mu: float, rate: float, count: int, delta: float, factor: float
@@ -421,7 +421,7 @@ def test_more_noise_less_epsilon_and_the_rest(
     assert answer(mu, rate, count, delta / factor) * slack + 1e-9 >= middle
 
 
-@pytest.mark.parametrize("mu", [14.0, 20.0, 50.0, 1e4])
+@pytest.mark.parametrize("mu", [14.0, 20.0, 50.0, 1e3])
 def test_almost_no_noise_is_a_large_epsilon_and_no_failure(mu: float) -> None:
     for answer in ANSWERS.values():
         found = answer(mu, 0.01, 100, 1e-5)

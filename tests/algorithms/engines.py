@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -28,13 +28,13 @@ from tacit.wire import client as wire_client
 SEED = 11
 
 
-@lru_cache(maxsize=2)
+@cache
 def simulator(case: Case) -> Simulator:
     """The row's simulator in float64: one client a block, on all devices."""
     return Simulator(case.planned(), case.task(), case.federation(0), seed=SEED, dtype="float64")
 
 
-@lru_cache(maxsize=2)
+@cache
 def outcome(case: Case) -> Outcome:
     """A run of the row, round by round."""
     return watched(case, simulator(case))

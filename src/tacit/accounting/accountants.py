@@ -100,6 +100,8 @@ def guarantee(
 
 def every_epsilon(event: DpEvent, *, delta: float, relation: Relation) -> dict[str, float]:
     """Epsilon by each accountant that can treat the event, tightest first."""
+    leaves(event, check_relation(relation))  # what no accountant understands is refused here
+    check_delta(delta)
     found: dict[str, float] = {}
     for name in _RULES:
         try:

@@ -240,7 +240,7 @@ def _chernoff(
 
     best = _least(bound)
     # Where the loss is bounded the best order is infinite: stop where more gains nothing.
-    order = min(best, math.log(max(10.0, 20 * -math.log(finite) / max(bound(best), 1e-300))))
+    order = min(best, math.log(max(10.0, 4 * -math.log(finite) / max(bound(best), 1e-300))))
     return math.exp(order), bound(order)
 
 

@@ -8,7 +8,8 @@
 Protected: a whole client. With ``noise_at = "aggregate"`` the server adds the noise once to the sum
 (central: against everyone who sees the models, the server being trusted); Poisson cohorts amplify.
 With ``noise_at = "message"`` every client noises its own update (local: against the server too);
-then who takes part hides nothing. Without noise it is FedAvg, and the guarantee says so.
+then who takes part hides nothing. ``contraction`` spreads the noise over the rounds by the dynamic
+allocation of paper 002 at the same total price. Without noise it is FedAvg, and the guarantee says so.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from tacit.algorithms.server import ServerOptimizer, server_optimizer
 from tacit.bounds import Clip, Unbounded
 from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, NoNoise
+from tacit.mechanisms.gaussian import Levels
+from tacit.planning.allocation import dynamic_levels
 from tacit.release import Release
 from tacit.sampling import Batch, Cohort, FixedBatch, FullBatch, FullCohort
 from tacit.tasks.base import Params, Task
@@ -122,6 +125,8 @@ class DPFedAvg(FedAvg):
     clip: float = 1.0
     noise: float = 0.0
     noise_at: Literal["aggregate", "message"] = "aggregate"
+    contraction: float | None = None  # spread the noise as the dynamic allocation does
+    rounds: int | None = None
     relation: Relation = "add-remove"
 
     def __post_init__(self) -> None:
@@ -133,8 +138,23 @@ class DPFedAvg(FedAvg):
     @property
     def release(self) -> Release:
         """The clipped update, noised on the sum or by the client itself."""
-        mechanism: Any = Gaussian(self.noise) if self.noise else NoNoise()
+        mechanism: Any = Gaussian(self.levels) if self.noise else NoNoise()
         return Release(bound=Clip(self.clip), mechanism=mechanism, at=self.noise_at)
+
+    @property
+    def levels(self) -> Levels:
+        """The noise, or its dynamic allocation over the rounds at the same total price."""
+        if self.contraction is None:
+            return self.noise
+        if self.rounds is None:
+            raise TacitError("a dynamic allocation must know the rounds: plan the run first.")
+        shape = dynamic_levels(self.rounds, self.contraction, most=100.0)
+        return tuple(self.noise * level / self.rounds**0.5 for level in shape)
+
+    def planned(self, population: Population, rounds: int) -> Self:
+        """A dynamic allocation depends on the number of rounds."""
+        del population
+        return self if self.contraction is None else replace(self, rounds=rounds)
 
     def with_noise(self, noise: float, phase: str | None = None) -> Self:
         """Noise of this standard deviation on the sum (or message), in units of the clip."""

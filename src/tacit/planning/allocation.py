@@ -41,4 +41,4 @@ def effective_rounds(rounds: int, contraction: float) -> int:
     """T_eff = min(T, ceil(4 / (1 - c))): earlier rounds hold next to nothing of the budget."""
     if contraction >= 1:
         return rounds
-    return min(rounds, math.ceil(4 / (1 - contraction)))
+    return min(rounds, math.ceil(4 / (1 - contraction) - 1e-6))

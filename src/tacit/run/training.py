@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import jax
 import numpy as np
 
 from tacit.accounting import Budget, Guarantee, Ledger
+from tacit.accounting.event_json import encode_event
 from tacit.accounting.ledger_book import Label
 from tacit.algorithm import Algorithm, Population
 from tacit.data.federation import Federation, Records
@@ -143,7 +144,6 @@ def run_plan(
     stopped = None
     if rounds < plan.rounds:
         stopped = f"the budget covers {rounds} of the {plan.rounds} rounds"
-        plan = replace(plan, rounds=rounds)
     scaling: Scaling = {}
     with _ledger(plan, settings, folder) as ledger:
         if plan.prelude is not None:
@@ -154,7 +154,8 @@ def run_plan(
         if simulator is None:
             simulator = Simulator(plan.algorithm, plan.task, federation, dtype=settings.dtype)
         simulator.reseed(settings.seed)
-        run = _Run(plan, simulator, settings, folder, ledger)
+        # The plan stays as it is: noise that is spread over its rounds must not be spread anew.
+        run = _Run(plan, rounds, simulator, settings, folder, ledger)
         run.go()
     result = Result(
         params=simulator.params(run.state),
@@ -186,12 +187,14 @@ class _Run:
     def __init__(
         self,
         plan: Plan,
+        rounds: int,
         simulator: Simulator,
         settings: Settings,
         folder: RunFolder | None,
         ledger: Ledger | None,
     ) -> None:
         self.plan, self.simulator, self.settings, self.folder = plan, simulator, settings, folder
+        self.last = rounds
         self.state, self.round, self.rows = simulator.init(), 0, list[Row]()
         self.ledger = ledger
         self._open_charges: list[int] = []
@@ -205,7 +208,7 @@ class _Run:
         """All rounds that are left."""
         if self.round == 0 and not self.rows:
             self._look()
-        last, stretch = self.plan.rounds, 1
+        last, stretch = self.last, 1
         while self.round < last:
             until = min(self._next_look(), last)
             count = max(1, min(stretch, until - self.round))
@@ -229,6 +232,7 @@ class _Run:
         return self._spent[rounds]
 
     def _continue(self, folder: RunFolder, ledger: Ledger) -> None:
+        self._check_charges(folder, ledger)
         found = folder.read_checkpoint(self.state)
         if found is None:
             return
@@ -239,6 +243,24 @@ class _Run:
             )
         self.state, self.round = self.simulator.place(RunState(*found.state)), found.round
         self.rows = folder.read_metrics(found.round)
+        # A crash between the checkpoint and this mark has left finished rounds open.
+        ledger.done_all(c.id for c in ledger.charges if c.label["round"] in range(found.round))
+
+    def _check_charges(self, folder: RunFolder, ledger: Ledger) -> None:
+        """What was paid so far must be what this run would have paid."""
+        planned: dict[Any, Any] = {
+            (round_, phase): encode_event(event)
+            for round_ in range(self.last)
+            for phase, event in self.plan.events(round_)
+        }
+        for charge in ledger.charges:
+            round_ = charge.label.get("round")
+            same = planned.get((round_, charge.label.get("phase"))) == encode_event(charge.event)
+            if not same and round_ != -1:  # the prelude before round 0 looks after its own
+                raise TacitError(
+                    f"{folder.path} holds another run (what round {round_} was charged differs):"
+                    " choose another folder."
+                )
 
     def _charge(self, count: int) -> None:
         """Pay for the next rounds; what an interrupted run has paid already is the same release."""
