@@ -258,13 +258,13 @@ def test_one_record_moves_the_scalar_by_no_more_than_the_sensitivity(batch: int 
     limit = 1.5**2 / (batch or 9)
     largest = 0.0
     with precision("float64"):
-        first = scalar(algorithm.measure, x, y)
+        first = float(scalar(algorithm.measure, x, y))
         assert 0 < first < 1.5**2
         for record in range(9):
             for scale in (0.0, 1.0, 1e3, 1e200):
                 other = x.copy()
                 other[record] = scale
-                moved = abs(scalar(algorithm.measure, other, y) - first)
+                moved = abs(float(scalar(algorithm.measure, other, y)) - first)
                 assert moved <= limit * (1 + 1e-12)
                 largest = max(largest, moved)
     assert largest > 0.5 * limit

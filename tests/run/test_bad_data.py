@@ -74,7 +74,7 @@ def test_a_wrong_file(
 
 
 def test_a_folder_of_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "there is no file or folder" in one_sentence(tmp_path, capsys)
+    assert "clinics is missing: give the file or folder" in one_sentence(tmp_path, capsys)
     (tmp_path / "clinics").mkdir()
     assert "no files of a known kind" in one_sentence(tmp_path, capsys)
 

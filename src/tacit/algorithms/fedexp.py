@@ -80,6 +80,11 @@ class DPFedEXP(Algorithm):
                 "a local message hides what a client says, not that it is there: use"
                 " the relation replace-one."
             )
+        if self.step == "naive" and not self.trust.startswith("local"):
+            raise TacitError(
+                "the naive step leaves out a correction that only local noise needs: compare it"
+                " with trust = 'local'."
+            )
         if self.max_step is not None and not self.max_step >= 1:
             raise TacitError(f"max_step is {self.max_step}; the step is never below 1.")
 

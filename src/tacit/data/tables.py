@@ -72,7 +72,7 @@ def is_table(path: Path) -> bool:
 def read_table(path: Path) -> Table:
     """Read one file of any supported format."""
     if not path.is_file():
-        raise DataError(f"there is no file or folder {path}: give the place of your data.")
+        raise DataError(f"{path} is missing: give the file or folder of your data.")
     kind = ending(path)
     if kind == ".parquet":
         columns = _parquet(path)

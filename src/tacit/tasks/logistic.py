@@ -27,7 +27,7 @@ from tacit.tasks.base import (
     require_positive,
     width,
 )
-from tacit.tasks.classifier import Classifier
+from tacit.tasks.classifier import Classifier, cross_entropy
 from tacit.tasks.linear import linear_output, linear_zeros
 from tacit.tasks.metrics import accuracy, auc, defined
 
@@ -70,7 +70,8 @@ class Logistic(Ridge):
     def sq_norms(self, params: Params, records: Record) -> Array:
         """``(sigmoid(z) - y)^2 (||x||^2 + bias)``."""
         x = flat_rows(records, params["w"])
-        gap = jax.nn.sigmoid(linear_output(params, x)) - jnp.reshape(records["y"], (-1,))
+        sign = 1 - 2 * jnp.reshape(records["y"], (-1,)).astype(x.dtype)
+        gap = jax.nn.sigmoid(sign * linear_output(params, x))  # not rounded near a label of 1
         return jnp.square(gap) * (jnp.sum(x * x, axis=1) + self.bias)
 
     def constants(self, feature_norm: float) -> tuple[float, float]:
@@ -121,6 +122,8 @@ class Multinomial(Classifier):
 def softmax_sq_norms(params: Params, x: Array, labels: Array, bias: bool) -> Array:
     """Squared gradient norms of softmax regression on feature rows ``x``."""
     scores = linear_output(params, x)
-    target = jax.nn.one_hot(jnp.reshape(labels, (-1,)), scores.shape[-1], dtype=scores.dtype)
-    gap = jax.nn.softmax(scores, axis=-1) - target
+    # The loss's own derivative: near a label of 1 another form of it is rounded otherwise.
+    gap = jax.grad(lambda s: jnp.sum(jax.vmap(cross_entropy)(s, jnp.reshape(labels, (-1,)))))(
+        scores
+    )
     return jnp.sum(gap * gap, axis=1) * (jnp.sum(x * x, axis=1) + bias)
