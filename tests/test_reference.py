@@ -1,8 +1,8 @@
 """Every reference value by its name.
 
 The values are read from ``tests/reference.json``, or from the file that TACIT_REFERENCE names,
-which has the same form: a list of {name, inputs, expected, rtol}. A name is covered by a function here or
-pending with the method that brings it; a name in neither table fails.
+which has the same form: a list of {name, inputs, expected, rtol}. A name is covered by a function
+here, or pending with the method that brings it; a name in neither table fails.
 """
 
 import json

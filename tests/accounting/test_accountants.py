@@ -107,9 +107,7 @@ def test_the_same_event_under_another_relation_is_not_the_same_number() -> None:
 def test_nothing_costs_nothing(accountant: str) -> None:
     nothing = dp_event.NoOpDpEvent()
     for delta in (0.0, 1e-5):
-        assert (
-            epsilon_of(nothing, delta=delta, relation="add-remove", accountant=accountant) == 0
-        )
+        assert epsilon_of(nothing, delta=delta, relation="add-remove", accountant=accountant) == 0
 
 
 @pytest.mark.parametrize("accountant", NAMES)

@@ -44,7 +44,11 @@ budgets = st.builds(
 
 
 @settings(max_examples=40)
-@given(budget=budgets, count=st.integers(1, 10**6), relation=st.sampled_from(["add-remove", "replace-one"]))
+@given(
+    budget=budgets,
+    count=st.integers(1, 10**6),
+    relation=st.sampled_from(["add-remove", "replace-one"]),
+)
 def test_unsampled_noise_is_exact(budget: Budget, count: int, relation: str) -> None:
     event = gaussians(relation, count)
     noise = calibrate(event, budget, relation=relation)
@@ -74,7 +78,13 @@ def test_sampled_noise_reaches_the_budget_from_below(
 
 @pytest.mark.parametrize(
     ("kind", "accountant"),
-    [("laplace", "pure"), ("laplace", "best"), ("scaled group", "best"), ("renyi", "rdp"), ("zcdp", "zcdp")],
+    [
+        ("laplace", "pure"),
+        ("laplace", "best"),
+        ("scaled group", "best"),
+        ("renyi", "rdp"),
+        ("zcdp", "zcdp"),
+    ],
 )
 def test_other_releases_reach_it_too(kind: str, accountant: str) -> None:
     events = {
@@ -182,9 +192,7 @@ def adaptdp_parts() -> dict[str, Part]:
 @pytest.mark.parametrize(
     ("epsilon", "gradient", "radius"), [(8.0, 0.04919, 0.01402), (2.0, 0.14104, 0.04478)]
 )
-def test_a_tenth_of_the_budget_for_a_scalar(
-    epsilon: float, gradient: float, radius: float
-) -> None:
+def test_a_tenth_of_the_budget_for_a_scalar(epsilon: float, gradient: float, radius: float) -> None:
     parts, budget = adaptdp_parts(), Budget(epsilon, 1e-4)
     noises = calibrate_split(parts, budget, relation="replace-one")
     assert list(noises) == ["radius", "gradient"]
@@ -210,9 +218,7 @@ def test_an_impossible_split_is_refused(shares: tuple[float | None, float | None
 def test_an_impossible_budget_is_refused_with_the_smallest_epsilon() -> None:
     def event(noise: float) -> dp_event.DpEvent:
         fixed = pure_event(0.5, count=4)
-        return compose(
-            fixed, gaussian_event(radius=1, noise=noise, relation="add-remove", count=3)
-        )
+        return compose(fixed, gaussian_event(radius=1, noise=noise, relation="add-remove", count=3))
 
     with pytest.raises(BudgetError, match="not possible here with any noise") as refusal:
         calibrate(event, Budget(1.0, 1e-5), relation="add-remove")
@@ -236,9 +242,7 @@ def test_gaussian_noise_at_delta_0_is_refused(sampling: SamplingScheme) -> None:
 
 
 def test_a_release_that_needs_no_noise() -> None:
-    nothing = calibrate(
-        lambda _: dp_event.NoOpDpEvent(), Budget(1.0, 1e-5), relation="add-remove"
-    )
+    nothing = calibrate(lambda _: dp_event.NoOpDpEvent(), Budget(1.0, 1e-5), relation="add-remove")
     assert nothing == 0
     rare = gaussians("add-remove", 1, Poisson(rate=1e-7))
     noise = calibrate(rare, Budget(1.0, 1e-5), relation="add-remove")

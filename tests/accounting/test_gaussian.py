@@ -53,9 +53,7 @@ def test_spending_the_calibrated_mu_stays_in_the_budget(epsilon: float, delta: f
 
 
 @given(mu=mus, delta=deltas, factor=st.floats(1.001, 3))
-def test_epsilon_grows_with_mu_and_falls_with_delta(
-    mu: float, delta: float, factor: float
-) -> None:
+def test_epsilon_grows_with_mu_and_falls_with_delta(mu: float, delta: float, factor: float) -> None:
     assert gdp_eps(mu * factor, delta) >= gdp_eps(mu, delta)
     assert gdp_eps(mu, delta / factor) >= gdp_eps(mu, delta)
 

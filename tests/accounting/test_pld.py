@@ -15,9 +15,10 @@ from scipy.stats import binom
 
 from tacit.accounting import gdp_eps
 from tacit.accounting.gaussian import gdp_log_delta
+from tacit.accounting.grid import on_grid
 from tacit.accounting.leaves import Leaf
 from tacit.accounting.pairs import dominating_pairs
-from tacit.accounting.pld import on_grid, pld_epsilon
+from tacit.accounting.pld import pld_epsilon
 from tacit.accounting.renyi import rdp_epsilon
 from tacit.errors import TacitError
 

@@ -109,7 +109,7 @@ def _bisect(
             slope = (math.log(eps_low) - math.log(eps_high)) / (math.log(low) - math.log(high))
             aim = target * (1 - tolerance / 2)
             guess = math.log(high) + (math.log(aim) - math.log(eps_high)) / slope
-            middle = min(max(math.exp(guess), low ** 0.98 * high**0.02), low**0.02 * high**0.98)
+            middle = min(max(math.exp(guess), low**0.98 * high**0.02), low**0.02 * high**0.98)
         eps_middle = spent(middle)
         if eps_middle > target:
             low, eps_low = middle, eps_middle

@@ -46,9 +46,7 @@ def leaves(event: DpEvent, relation: Relation) -> tuple[Leaf, ...]:
         key = replace(leaf, count=1)
         counted[key] = counted.get(key, 0) + leaf.count
     found = [
-        replace(leaf, count=count)
-        for leaf, count in counted.items()
-        if leaf.size > 0 and count > 0
+        replace(leaf, count=count) for leaf, count in counted.items() if leaf.size > 0 and count > 0
     ]
     plain = [leaf for leaf in found if leaf.kind == "gaussian" and leaf.sampled == "no"]
     if not plain:

@@ -1,8 +1,7 @@
 """Numerical composition of privacy loss distributions, for any mix of leaves (specification 0.4c).
 
-A dominating pair (P, Q) is described by the P- and Q-masses of its privacy loss log(dP/dQ) between
-grid edges. Pessimistic connect-the-dots then moves the mass of a cell to its two edges so that
-both masses are kept: the pair on the grid dominates the true one. Self-composition is one FFT.
+Every leaf has a dominating pair, every pair becomes a law on one grid (``grid.on_grid``), which
+dominates it, and self-composition is one FFT.
 
 Three things make the result sharp and sound at every scale, from epsilon 1e-3 to 1e5:
 
@@ -21,27 +20,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 from scipy.optimize import minimize_scalar
-from scipy.signal import lfilter
 
+from tacit.accounting.grid import GridLaw, epsilon_at, on_grid
 from tacit.accounting.guarantee import Relation
 from tacit.accounting.leaves import Leaf
 from tacit.accounting.pairs import Pair, dominating_pairs
+from tacit.accounting.renyi import zcdp_epsilon
 from tacit.errors import TacitError
 
 Floats = NDArray[np.float64]
 
 _PRECISION = 1e-5  # the relative error of epsilon that the grid step is chosen for
-_BLOCK = 64
 _COARSE_CELLS = 2_000
 _MAX_CELLS = 1 << 22
 _MAX_FINER_CELLS = 1 << 19
+_LARGEST_SIZE = 1e6  # losses of 1e12 and more have no digits left for a grid
 _LEAST_DELTA = 1e-200  # far tails are held in double precision
 _CUT = 1e-6  # the share of delta that is spent on cutting off large losses
 _LIFT = 1e-4  # the mass of small losses that is lifted to one point
@@ -63,6 +62,9 @@ def pld_epsilon(leaves: Sequence[Leaf], delta: float, relation: Relation) -> flo
             f"delta {delta:g} is below what numerical composition resolves: give {_LEAST_DELTA:g}"
             " or more, or 0."
         )
+    if max(leaf.size for leaf in leaves) > _LARGEST_SIZE:  # sampling does not matter any more
+        plain = [replace(leaf, sampled="no", rate=1.0) for leaf in leaves]
+        return min(zcdp_epsilon(plain, delta), pure_sum(leaves))
     counts = [leaf.count for leaf in leaves]
     if sum(counts) > _MOST_COMPOSITIONS:
         raise TacitError(
@@ -86,76 +88,11 @@ def pure_sum(leaves: Sequence[Leaf]) -> float:
 
 def _pure_epsilon(leaf: Leaf) -> float:
     """A pure epsilon after sampling: log(1 + rate (exp(epsilon) - 1)), for both relations."""
-    return float(np.logaddexp(math.log1p(-leaf.rate), leaf.size + math.log(leaf.rate))) if (
-        leaf.rate < 1
-    ) else leaf.size
-
-
-@dataclass(frozen=True)
-class GridLaw:
-    """Mass ``probs[i]`` at the loss ``(first + i) * step``, and ``infinite`` at infinity."""
-
-    step: float
-    first: int
-    probs: Floats
-    infinite: float
-
-    @property
-    def losses(self) -> Floats:
-        """The losses that carry mass."""
-        return self.step * (self.first + np.arange(len(self.probs), dtype=np.float64))
-
-    def cumulant(self, theta: float) -> float:
-        """log E exp(theta * loss) over the finite part.
-
-        Exponentials over a grid are products, so one of a block and one within it are enough; they
-        start at the loss that theta makes largest and never overflow.
-        """
-        far, blocks = self._from_top if theta > 0 else self._from_bottom
-        decay = -abs(theta) * self.step
-        within = blocks @ np.exp(decay * np.arange(_BLOCK))
-        total = float(within @ np.exp(decay * _BLOCK * np.arange(len(blocks), dtype=np.float64)))
-        return theta * self.step * far + math.log(total)
-
-    @cached_property
-    def _from_top(self) -> tuple[int, Floats]:
-        last = int(np.flatnonzero(self.probs)[-1])
-        return self.first + last, _blocked(self.probs[last::-1])
-
-    @cached_property
-    def _from_bottom(self) -> tuple[int, Floats]:
-        least = int(np.flatnonzero(self.probs)[0])
-        return self.first + least, _blocked(self.probs[least:])
-
-    def tilted(self, theta: float) -> Floats:
-        """The finite part, reweighted by exp(theta * loss) and normalised."""
-        with np.errstate(divide="ignore"):
-            return np.exp(np.log(self.probs) + (theta * self.losses - self.cumulant(theta)))
-
-
-def _blocked(values: Floats) -> Floats:
-    return np.pad(values, (0, -len(values) % _BLOCK)).reshape(-1, _BLOCK)
-
-
-def on_grid(pair: Pair, step: float, span: tuple[float, float]) -> GridLaw:
-    """Connect the dots: the pair's loss on multiples of ``step``, pessimistically.
-
-    Mass below the span is lifted to its end, mass above is counted as infinite.
-    """
-    low, high = span
-    # One cell more on both sides: an atom at the end of the span must not fall outside by rounding.
-    first, last = math.floor(low / step) - 1, math.ceil(high / step) + 1
-    edges = step * np.arange(first, last + 1, dtype=np.float64)
-    p_mass, q_mass = pair.masses(edges)
-    inside_p, inside_q = p_mass[1:-1], q_mass[1:-1]
-    with np.errstate(over="ignore", invalid="ignore"):
-        up = (inside_p - inside_q * np.exp(edges[:-1])) / -math.expm1(-step)
-    up = np.clip(np.nan_to_num(up, nan=np.inf), 0.0, inside_p)
-    probs = np.zeros(len(edges))
-    probs[1:] += up
-    probs[:-1] += inside_p - up
-    probs[0] += p_mass[0]
-    return GridLaw(step, first, probs, float(p_mass[-1]))
+    return (
+        float(np.logaddexp(math.log1p(-leaf.rate), leaf.size + math.log(leaf.rate)))
+        if (leaf.rate < 1)
+        else leaf.size
+    )
 
 
 def _epsilon(
@@ -198,19 +135,19 @@ def _composed(
         laws = [on_grid(pair, step, span) for pair, span in zip(pairs, spans, strict=True)]
         if sum(counts) == 1:
             only = laws[0]
-            return _invert(only.losses, only.probs, only.infinite, delta, whole=True), -math.inf
+            return epsilon_at(only.losses, only.probs, only.infinite, delta, whole=True), -math.inf
         window = _window(laws, counts, theta)
         cells = window[1] - window[0] + 1
         if cells <= _MAX_CELLS:
             break
         step *= 1.05 * cells / _MAX_CELLS
-    losses = step * np.arange(window[0], window[1] + 1)
+    losses = step * np.arange(window[0], window[1] + 1, dtype=np.float64)
     log_weight = _cumulant(laws, counts, theta)
     tilted, slack = _compose_tilted(laws, counts, theta, window)
     with np.errstate(over="ignore"):
         probs = (tilted + slack) * np.exp(log_weight - theta * losses)
     beyond = math.exp(min(0.0, log_weight - theta * losses[-1] + math.log(_TAIL)))
-    return _invert(losses, probs, _infinite(laws, counts) + beyond, delta), float(losses[0])
+    return epsilon_at(losses, probs, _infinite(laws, counts) + beyond, delta), float(losses[0])
 
 
 def _first_step(epsilon: float, theta: float, total: int) -> float:
@@ -223,9 +160,7 @@ def _first_step(epsilon: float, theta: float, total: int) -> float:
     return max(min(smooth, epsilon / 4_000), 10 * _PRECISION * epsilon / total)
 
 
-def _chernoff(
-    laws: Sequence[GridLaw], counts: Sequence[int], delta: float
-) -> tuple[float, float]:
+def _chernoff(laws: Sequence[GridLaw], counts: Sequence[int], delta: float) -> tuple[float, float]:
     """The order theta with the best Chernoff bound on epsilon, and that bound.
 
     delta(eps) <= infinite + exp(K(theta) - theta * eps), for every theta > 0.
@@ -293,29 +228,6 @@ def _window(laws: Sequence[GridLaw], counts: Sequence[int], theta: float) -> tup
             else:
                 low = max(low, math.floor(edge))
     return low, high
-
-
-def _invert(
-    losses: Floats, probs: Floats, infinite: float, delta: float, *, whole: bool = False
-) -> float:
-    """The epsilon at which a law on a grid has hockey-stick divergence delta.
-
-    Unless the law is ``whole`` there may be mass below the first loss, where the answer then ends.
-    """
-    step = float(losses[1] - losses[0]) if len(losses) > 1 else 1.0
-    above = np.cumsum(probs[::-1])[::-1]  # mass at or above each loss
-    # D(j) = sum_{k>j} p_k (1 - exp(l_j - l_k)) = (1 - e^-h) above(j+1) + e^-h D(j+1)
-    drive = np.append(above[1:], 0.0)[::-1] * -math.expm1(-step)
-    divergence = np.asarray(lfilter([1.0], [1.0, -math.exp(-step)], drive))[::-1]
-    within = np.flatnonzero(divergence + infinite <= delta)
-    if not len(within):
-        return math.inf
-    j = int(within[0])
-    rest = above[j] - divergence[j]
-    if (j == 0 and not whole) or not 0 < rest < math.inf:
-        return float(losses[j])
-    inside = losses[j] + math.log(max(above[j] + infinite - delta, 1e-300) / rest)
-    return float(np.clip(inside, losses[j - 1] if j else -math.inf, losses[j]))
 
 
 def _compose_tilted(

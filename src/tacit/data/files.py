@@ -102,7 +102,8 @@ class Store:
         folder, _, name = file.path.rpartition("/")
         fetch = ", or let `tacit data fetch` download it" if file.url else ""
         forms = " (plain, .gz, .bz2 or .xz)"
-        return f"{name}{forms} is missing: put it in {self._place()}/{folder}{fetch}."
+        place, note = self._place()
+        return f"{name}{forms} is missing: put it in {place}/{folder}{note}{fetch}."
 
     def has(self, file: SourceFile) -> bool:
         """Whether the file, or what may stand for it, is there."""
@@ -110,10 +111,10 @@ class Store:
             return True
         return bool(file.instead) and all(self.find(path) is not None for path in file.instead)
 
-    def _place(self) -> str:
+    def _place(self) -> tuple[str, str]:
         if self.roots and self.roots[0] != cache_folder():
-            return str(self.roots[0])
-        return f"the folder that the variable {VARIABLE} names (it is not set)"
+            return str(self.roots[0]), ""
+        return f"${VARIABLE}", f" (the variable {VARIABLE} names your data folder; it is not set)"
 
 
 def cache_folder() -> Path:
