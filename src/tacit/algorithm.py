@@ -18,7 +18,6 @@ from tacit.accounting.events import DpEvent, SamplingScheme, compose, joint_even
 from tacit.accounting.guarantee import Relation, Unit
 from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, Mechanism, NoNoise
-from tacit.mechanisms.gaussian import level_at
 from tacit.release import At, Release
 from tacit.sampling import Cohort, FullCohort
 from tacit.tasks.base import Params, Record, Task
@@ -145,7 +144,7 @@ class Phase:
 
 
 def _level(mechanism: Mechanism, round_: int) -> float:
-    return level_at(mechanism.noise, round_) if isinstance(mechanism, Gaussian) else 0.0
+    return mechanism.level(round_) if isinstance(mechanism, Gaussian) else 0.0
 
 
 class ServerState(NamedTuple):
@@ -216,6 +215,11 @@ class Algorithm(ABC):
         """Numbers of the private records that only a simulation may look at."""
         del task, params, records
         return {}
+
+    def notes(self, population: Population, delta: float) -> list[str]:
+        """Sentences about the noise of a plan, where its one number does not say enough."""
+        del population, delta
+        return []
 
     def warnings(self, population: Population) -> list[str]:
         """Sentences about a plan that keeps its budget but will not do what it is meant to."""

@@ -218,6 +218,17 @@ class AdaptDPFedAvg(Algorithm):
         """The quantile-to-mean ratios tau_q of the squared gradient norms."""
         return quantile_mean_ratios(local.squared_gradient_norms(task, params, records))
 
+    def notes(self, population: Population, delta: float) -> list[str]:
+        """Both noises, and the diagnostic of the radius."""
+        del delta
+        if not self.noise or not self.radius_noise:
+            return []
+        return [
+            f"Noise: standard deviation {self.noise:.5g} times the radius on each sum of gradients,"
+            f" {self.radius_noise:.5g} times the squared cap on the sum of squared norms; noise"
+            f" alone keeps the radius above {self.floor(population):.0%} of its cap."
+        ]
+
     def warnings(self, population: Population) -> list[str]:
         """Say when the noise floor of the radius leaves nothing to adapt."""
         floor = self.floor(population)

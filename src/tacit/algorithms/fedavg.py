@@ -9,7 +9,7 @@ Protected: a whole client. With ``noise_at = "aggregate"`` the server adds the n
 (central: against everyone who sees the models, the server being trusted); Poisson cohorts amplify.
 With ``noise_at = "message"`` every client noises its own update (local: against the server too);
 then who takes part hides nothing. ``contraction`` spreads the noise over the rounds by the dynamic
-allocation of paper 002 at the same total price. Without noise it is FedAvg, and the guarantee says so.
+allocation of paper 002 at the same total price. Without noise it is FedAvg; the guarantee says so.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tacit.algorithms.server import ServerOptimizer, server_optimizer
 from tacit.bounds import Clip, Unbounded
 from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, NoNoise
-from tacit.mechanisms.gaussian import Levels
+from tacit.mechanisms.additive import Levels
 from tacit.planning.allocation import dynamic_levels
 from tacit.release import Release
 from tacit.sampling import Batch, Cohort, FixedBatch, FullBatch, FullCohort

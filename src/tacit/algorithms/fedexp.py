@@ -27,6 +27,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacit import local, tree
+from tacit.accounting import Everyone, epsilon_of, rounded_up
 from tacit.accounting.guarantee import Relation
 from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase, Population
 from tacit.bounds import Bound, Clip, ClipScalar, Normalize, Unbounded
@@ -188,6 +189,25 @@ class DPFedEXP(Algorithm):
     def report(self, state: Any) -> dict[str, Array]:
         """The server's step size."""
         return {"step_size": state.step_size}
+
+    def notes(self, population: Population, delta: float) -> list[str]:
+        """What a local message is, and what one round alone would cost."""
+        del population
+        release = self.release
+        if release.at != "message" or isinstance(release.mechanism, NoNoise):
+            return []
+        event = release.event(0, relation=self.relation, cohort=Everyone(), records=1)
+        once = rounded_up(epsilon_of(event, delta=delta, relation=self.relation))
+        what = f"Gaussian noise of standard deviation {self.noise:.5g} times the bound"
+        if isinstance(release.mechanism, PrivUnit):
+            unit = release.mechanism
+            what = (
+                f"PrivUnit with {unit.eps0:.4g} + {unit.eps1:.4g} and ScalarDP with {unit.eps2:.4g}"
+            )
+        return [
+            f"Noise: {what} on every message. One round alone has epsilon = {once}, which is the"
+            " number of the paper; the guarantee covers all rounds."
+        ]
 
     def with_noise(self, noise: float, phase: str | None = None) -> Self:
         """Noise in units of the clip; for PrivUnit the factor that divides its budgets."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-from typing import Any, get_type_hints
-
-from pydantic import TypeAdapter, ValidationError
+from typing import Any
 
 from tacit.algorithm import Algorithm
 from tacit.errors import ConfigError
 from tacit.nearest import nearest
+from tacit.options import check_names, check_types
 from tacit.sampling import Cohort, FixedCohort, FullCohort, PoissonCohort
 
 ALGORITHMS: dict[str, str] = {
@@ -63,14 +62,11 @@ def make(name: str, **given: Any) -> Algorithm:
     ``cohort_rate`` draws Poisson cohorts, ``cohort_size`` cohorts of a fixed size; without either
     every client takes part in every round.
     """
-    cls, known = find(name), options(name)
-    hints = get_type_hints(cls)
-    for key in given:
-        if key not in known:
-            raise ConfigError(f"the algorithm {name!r} has no option {key!r}{nearest(key, known)}")
+    cls, what = find(name), f"the algorithm {name!r}"
+    check_names(what, given, options(name))
     cohort = _cohort(given.pop("cohort_rate", None), given.pop("cohort_size", None))
-    checked = {key: _checked(name, key, value, hints[key]) for key, value in given.items()}
-    if _COHORT in hints and cohort is not None:
+    checked = check_types(what, given, cls)
+    if cohort is not None:
         checked[_COHORT] = cohort
     return cls(**checked)
 
@@ -87,13 +83,3 @@ def _cohort(rate: Any, size: Any) -> Cohort | None:
             raise ConfigError(f"cohort_size is {size!r}; give a whole number of clients.")
         return FixedCohort(size)
     return None
-
-
-def _checked(name: str, key: str, value: Any, hint: Any) -> Any:
-    try:
-        return TypeAdapter(hint).validate_python(value, strict=True)
-    except ValidationError as error:
-        reason = error.errors()[0]["msg"].replace("Input", "it", 1)
-        raise ConfigError(
-            f"the option {key!r} of the algorithm {name!r} is {value!r}: {reason}."
-        ) from None

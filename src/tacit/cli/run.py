@@ -178,6 +178,7 @@ def _plan(prepared: Prepared) -> dict[str, Any]:
         "noise": noise if isinstance(noise, (int, float)) else list(noise),
         "expected_cohort": plan.algorithm.cohort.expected(plan.population.clients),
         "released_scaling": list(prepared.waiting),
+        "notes": plan.algorithm.notes(plan.population, prepared.delta),
         "warnings": plan.warnings(),
         **plan.guarantee(prepared.delta).as_dict(),
     }
@@ -190,7 +191,9 @@ def _announce(prepared: Prepared) -> None:
         f" (the smallest holds {plan['smallest_client']}), {plan['rounds']} rounds of"
         f" {plan['algorithm']} with {plan['expected_cohort']:g} clients a round."
     )
-    if isinstance(plan["noise"], float) and plan["noise"] > 0:
+    for note in plan["notes"]:
+        show.sentence(note)
+    if not plan["notes"] and isinstance(plan["noise"], float) and plan["noise"] > 0:
         show.sentence(
             f"Noise: standard deviation {plan['noise']:.5g} times the bound on each released sum."
         )

@@ -1,72 +1,51 @@
-"""Laplace noise for scalars, in units of the bound's radius: pure differential privacy."""
+"""Laplace noise for a single number, in units of the bound's radius: pure differential privacy."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from tacit import tree
 from tacit.accounting.events import DpEvent, SamplingScheme, Shape, laplace_event
 from tacit.accounting.guarantee import Relation
 from tacit.errors import TacitError
-from tacit.mechanisms.gaussian import Levels, add_noise, check_levels, level_at, scaled_levels
-from tacit.tree import Tree
+from tacit.mechanisms.additive import Additive
 
 
 @dataclass(frozen=True)
-class Laplace:
+class Laplace(Additive):
     """Laplace noise of scale ``noise * radius`` on a single number.
 
     The bounds of Tacit limit Euclidean norms, and only for a single number is that the L1 norm
     which Laplace noise needs; anything longer is refused.
     """
 
-    noise: Levels
-
-    def __post_init__(self) -> None:
-        check_levels(self.noise, "a Laplace mechanism")
-
-    def noised(self, key: Array, value: Tree, radius: Array | float, round_: Array | int) -> Tree:
-        """The number with Laplace noise."""
-        if tree.size(value) != 1:
+    def draw(self, key: Array, count: int, dtype: jnp.dtype) -> Array:
+        """One standard Laplace draw."""
+        if count != 1:
             raise TacitError(
-                f"Laplace noise is offered for one number, not for {tree.size(value)}: use the"
-                " Gaussian mechanism for vectors."
+                f"Laplace noise is offered for one number, not for {count}: use the Gaussian"
+                " mechanism for vectors."
             )
-        return add_noise(jax.random.laplace, self.noise, key, value, radius, round_)
+        return jax.random.laplace(key, (count,), dtype)
 
-    def event(
+    @property
+    def variance(self) -> float:
+        """Two."""
+        return 2.0
+
+    def price(
         self,
-        round_: int,
+        level: float,
         *,
         relation: Relation,
         shape: Shape,
         sampling: SamplingScheme,
         count: int,
     ) -> DpEvent:
-        """Laplace events of this round's noise over the sensitivity."""
+        """Laplace events of the level over the sensitivity."""
         return laplace_event(
-            radius=1.0,
-            noise=level_at(self.noise, round_),
-            relation=relation,
-            sampling=sampling,
-            count=count,
-            shape=shape,
+            radius=1.0, noise=level, relation=relation, sampling=sampling, count=count, shape=shape
         )
-
-    def vector(self, released: Tree) -> Tree:
-        """The released number is the estimate."""
-        return released
-
-    def sq_norm(self, released: Tree, radius: Array | float, round_: Array | int) -> Array:
-        """The square of the number, less the noise's variance 2 b^2."""
-        noise = self.noise
-        level = jnp.asarray(noise)[round_] if isinstance(noise, tuple) else noise
-        return tree.squared_norm(released) - 2 * (level * radius) ** 2
-
-    def scaled(self, factor: float) -> Laplace:
-        """``factor`` times the noise in every round."""
-        return replace(self, noise=scaled_levels(self.noise, factor))

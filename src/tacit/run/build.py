@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from tacit.accounting.guarantee import Budget
 from tacit.algorithm import Population
@@ -41,7 +44,7 @@ def prepare(config: RunConfig, *, base: str | Path = ".") -> Prepared:
     federation, waiting = before_release(config.data, base=base)
     task = tasks.make(
         config.task.name,
-        shape=federation.records["x"].shape[1:],
+        shape=_features(federation).shape[1:],
         classes=federation.classes,
         **config.task.options,
     )
@@ -60,6 +63,12 @@ def prepare(config: RunConfig, *, base: str | Path = ".") -> Prepared:
     elif privacy.budget is not None:
         plan = calibrate(plan, privacy.budget, privacy.accountant)
     return Prepared(config, federation, plan, float(privacy.delta or 0.0), privacy.budget)
+
+
+def _features(federation: Federation) -> np.ndarray[Any, Any]:
+    """The column that a task takes its shape from: ``x``, or ``a`` of the generated quadratics."""
+    records = federation.records
+    return records["x"] if "x" in records else records["a"]
 
 
 def _with_scaling(plan: Plan, waiting: tuple[Waiting, ...], share: float | None) -> Plan:

@@ -6,14 +6,12 @@ The shape of the data comes from the federation and is not repeated in the confi
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import importlib
-from collections.abc import Iterable
-from typing import Any, get_type_hints
-
-from pydantic import TypeAdapter, ValidationError
+from typing import Any
 
 from tacit.errors import ConfigError
+from tacit.nearest import nearest
+from tacit.options import check_names, check_types
 from tacit.tasks.base import Task
 
 # A class of this package, and the defaults that the name changes.
@@ -58,7 +56,7 @@ def find(name: str) -> type[Task]:
     if name in REFUSED:
         raise ConfigError(REFUSED[name])
     if name not in TASKS:
-        raise ConfigError(f"there is no task {name!r}{_nearest(name, names())}")
+        raise ConfigError(f"there is no task {name!r}{nearest(name, names())}")
     module, attribute = TASKS[name][0].split(":")
     found: type[Task] = getattr(importlib.import_module(f"tacit.tasks.{module}"), attribute)
     return found
@@ -81,32 +79,7 @@ def make(name: str, *, shape: tuple[int, ...], classes: int = 0, **given: Any) -
     Multinomial(l2=0.01, classes=10, features=64, bias=True)
     """
     cls = find(name)
-    known = options(name)
-    hints = get_type_hints(cls)
-    for key in given:
-        if key not in known:
-            raise ConfigError(f"the task {name!r} has no option {key!r}{_nearest(key, known)}")
-    checked = {key: _checked(name, key, value, hints[key]) for key, value in given.items()}
+    what = f"the task {name!r}"
+    check_names(what, given, options(name))
+    checked = check_types(what, given, cls)
     return cls.for_data(tuple(shape), classes, **TASKS[name][1] | checked)
-
-
-def _checked(name: str, key: str, value: Any, hint: Any) -> Any:
-    try:
-        return TypeAdapter(hint).validate_python(_hashable(value), strict=True)
-    except ValidationError as error:
-        reason = error.errors()[0]["msg"].replace("Input", "it", 1)
-        raise ConfigError(
-            f"the option {key!r} of the task {name!r} is {value!r}: {reason}."
-        ) from None
-
-
-def _hashable(value: Any) -> Any:
-    return tuple(_hashable(v) for v in value) if isinstance(value, list | tuple) else value
-
-
-def _nearest(word: str, known: Iterable[str]) -> str:
-    choices = sorted(known)
-    close = difflib.get_close_matches(word, choices, n=1)
-    if close:
-        return f": did you mean {close[0]!r}?"
-    return f": choose one of {', '.join(choices)}." if choices else ": it has none."
