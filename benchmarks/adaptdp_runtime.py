@@ -14,7 +14,7 @@ import argparse
 import json
 import statistics
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 
@@ -22,8 +22,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tacit.algorithm import Algorithm, Phase, Population
+from tacit.algorithm import Algorithm, Message, Phase, Population
 from tacit.algorithms import AdaptDPFedAvg, RecordDPFedAvg
+from tacit.algorithms.adaptdp_fedavg import State
 from tacit.data.federation import Federation
 from tacit.data.generators import quadratic
 from tacit.simulation import RunState, Simulator
@@ -40,7 +41,15 @@ class MeasureOnly(AdaptDPFedAvg):
 
     def phases(self, task: Task, population: Population) -> tuple[Phase, ...]:
         """Measure the radius."""
-        return super().phases(task, population)[:1]
+        measure = super().phases(task, population)[0]
+
+        def server(state: State, mean: Message) -> State:
+            # The model must move, or the compiler measures once for all rounds.
+            state = measure.server(state, mean)
+            moved = jax.tree.map(lambda v: v + 1e-3 * state.radius, state.params)
+            return state._replace(params=moved)
+
+        return (replace(measure, server=server),)
 
 
 def images() -> Federation:

@@ -12,6 +12,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from tacit import tree
@@ -79,14 +80,14 @@ class ClipScalar:
     def __call__(self, value: Tree, radius: Array | float | None = None) -> Tree:
         """The scalar, not below 0 and not above the radius."""
         limit = self.radius if radius is None else radius
-
-        def put(v: Array) -> Array:
-            if v.ndim:
-                raise TacitError(f"a scalar bound was given an array of shape {v.shape}.")
-            v = jnp.where(jnp.isnan(v), 0.0, v)
-            return jnp.clip(v, 0.0, jnp.asarray(limit, v.dtype))
-
-        return jax.tree.map(put, value)
+        leaves, structure = jax.tree.flatten(value)
+        if len(leaves) != 1:
+            raise TacitError(f"a scalar bound is for one number, not for {len(leaves)}.")
+        v = jnp.asarray(leaves[0])
+        if v.ndim:
+            raise TacitError(f"a scalar bound was given an array of shape {v.shape}.")
+        put = jnp.clip(jnp.where(jnp.isnan(v), 0.0, v), 0.0, _not_above(limit, v.dtype))
+        return jax.tree.unflatten(structure, [put])
 
 
 @dataclass(frozen=True)
@@ -122,12 +123,21 @@ def _shortened(value: Tree, radius: Array | float, *, lengthen: bool) -> Tree:
         value,
     )
     relative = jnp.sqrt(tree.squared_norm(scaled)).astype(dtype)  # from 1 to sqrt(d), or 0
-    # A few roundings must not lift the result above the radius.
-    target = jnp.asarray(radius, dtype) * (1 - 16 * jnp.finfo(dtype).eps)
+    # A few roundings, of the coarsest leaf, must not lift the result above the radius.
+    eps = max(float(jnp.finfo(v.dtype).eps) for v in leaves)
+    target = jnp.asarray(radius, dtype) * (1 - 16 * eps)
     ratio = target / jnp.where(sound, relative, 1)
     if not lengthen:
         ratio = jnp.minimum(ratio, safe)
     return tree.scale(jnp.where(sound, ratio, 0), scaled)
+
+
+def _not_above(limit: Array | float, dtype: jnp.dtype) -> Array:
+    """The limit in this precision, rounded down."""
+    near = jnp.asarray(limit, dtype)
+    if isinstance(limit, (int, float)) and float(np.asarray(limit, dtype)) > limit:
+        return jnp.nextafter(near, jnp.zeros((), dtype))
+    return near
 
 
 def _check_radius(radius: float) -> None:

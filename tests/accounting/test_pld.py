@@ -15,7 +15,7 @@ from scipy.stats import binom
 
 from tacit.accounting import gdp_eps
 from tacit.accounting.gaussian import gdp_log_delta
-from tacit.accounting.grid import on_grid
+from tacit.accounting.grid import epsilon_at, on_grid
 from tacit.accounting.leaves import Leaf
 from tacit.accounting.pairs import dominating_pairs
 from tacit.accounting.pld import pld_epsilon
@@ -447,3 +447,17 @@ def test_what_double_precision_cannot_hold_is_refused() -> None:
         poisson(1.0, 0.1, 10, 1e-250)
     with pytest.raises(TacitError, match="more than numerical composition resolves"):
         poisson(1.0, 0.1, 10**13, 1e-5)
+
+
+@pytest.mark.parametrize("count", [1, 50])
+def test_what_is_cut_off_above_is_counted(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    monkeypatch.setattr("tacit.accounting.pld._CUT", 0.5)
+    found = pld_epsilon([Leaf("gaussian", 0.4, count=count)], 1e-5, "add-remove")
+    assert found > gdp_eps(0.4 * math.sqrt(count), 1e-5) * 1.005
+
+
+def test_mass_at_infinity_cannot_be_hidden() -> None:
+    losses, probs = np.array([0.0, 1.0]), np.array([0.5, 0.49])
+    assert epsilon_at(losses, probs, 0.01, 0.005) == math.inf
+    by_hand = 1 + math.log((0.49 + 0.01 - 0.1) / 0.49)
+    assert epsilon_at(losses, probs, 0.01, 0.1, whole=True) == pytest.approx(by_hand)

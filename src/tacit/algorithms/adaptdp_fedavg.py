@@ -4,7 +4,7 @@
                     server   C = min( sqrt(max(0, 2 tau (mean s + nu))), G )
     phase train     client   y = x; K times, a fresh batch:
                              y -= eta * (mean of clip(grad l_z(y), C) + noise proportional to C)
-                             sends y - x, and the mean of the iterates before each step
+                             sends y - x, and, if wanted, the mean of the iterates before each step
                     server   x += mean of (y - x), inside a ball if wanted
 
 Protected: one record of a client, against the server, under replace-one. C is public when it is
@@ -39,12 +39,12 @@ from tacit.tree import Tree
 
 
 class State(NamedTuple):
-    """The model, the round, the radius, and the sum over rounds of the averaged local iterates."""
+    """The model, the round, the radius, and the sum of averaged local iterates if it is wanted."""
 
     params: Params
     round: Array
     radius: Array
-    visited: Params
+    visited: Tree
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,13 +147,11 @@ class AdaptDPFedAvg(Algorithm):
                 step_size=self.local_lr,
                 radius=radius,
             )
-            average = tree.scale(1 / self.local_steps, visited)
-            return {
-                "trained": {
-                    "last": tree.subtract(last, params),
-                    "average": tree.subtract(average, params),
-                }
-            }, state
+            trained = {"last": tree.subtract(last, params)}
+            if self.output == "average":
+                average = tree.scale(1 / self.local_steps, visited)
+                trained["average"] = tree.subtract(average, params)
+            return {"trained": trained}, state
 
         def set_radius(state: State, mean: Message) -> State:
             radius = clip_radius(mean["sq_norm"], nu, self.tau, self.max_radius)
@@ -177,13 +175,17 @@ class AdaptDPFedAvg(Algorithm):
         moved = tree.add(state.params, mean["trained"]["last"])
         if self.ball is not None:
             moved = Clip(self.ball)(moved)
-        here = tree.add(state.params, mean["trained"]["average"])
-        return State(moved, state.round + 1, state.radius, tree.add(state.visited, here))
+        visited = state.visited
+        if self.output == "average":
+            here = tree.add(state.params, mean["trained"]["average"])
+            visited = tree.add(visited, here)
+        return State(moved, state.round + 1, state.radius, visited)
 
     def init(self, params: Params) -> State:
         """The model before the first round."""
         radius = jnp.zeros((), jnp.result_type(*jax.tree.leaves(params)))
-        return State(params, jnp.zeros((), jnp.int32), radius, tree.zeros_like(params))
+        visited = tree.zeros_like(params) if self.output == "average" else ()
+        return State(params, jnp.zeros((), jnp.int32), radius, visited)
 
     def model(self, state: Any) -> Params:
         """The last model, or the average over rounds, clients and local iterates."""
