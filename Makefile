@@ -22,7 +22,7 @@ demo: $(STAMP) ## the main job, from nothing
 	@$(BIN)/tacit demo
 
 test: $(STAMP) ## set-up and all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup
 
 lint: $(STAMP) ## ruff: lint and format
 	$(BIN)/ruff check .

@@ -1,6 +1,7 @@
 """Set-up for all tests: two CPU devices, as on a small machine, and repeatable examples."""
 
 import jax
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Before any backend starts: shards of a federation need more than one device to be tested.
@@ -10,3 +11,11 @@ settings.register_profile(
     "tacit", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("tacit")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep together on one worker what shares a compiled program: a row of the table, or a file."""
+    for item in items:
+        case = getattr(item, "callspec", None) and item.callspec.params.get("case")
+        group = getattr(case, "id", None) or item.nodeid.split("::")[0]
+        item.add_marker(pytest.mark.xdist_group(group))

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
@@ -52,6 +52,7 @@ def length(vector: np.ndarray) -> float:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("kind", [Clip, Normalize])
 def test_a_contribution_never_exceeds_its_radius(kind: type[Bound], dtype: str) -> None:
+    @settings(max_examples=50)
     @given(vectors(dtype), st.sampled_from(RADII))
     @example(np.zeros(6, dtype), 1.0)
     @example(np.full(6, np.inf, dtype), 1.0)
@@ -73,6 +74,7 @@ def test_clip_leaves_short_vectors_as_they_are(dtype: str) -> None:
     eps = float(np.finfo(dtype).eps)
     short = st.floats(-0.375, 0.375, width=32, allow_subnormal=False)
 
+    @settings(max_examples=50)
     @given(npst.arrays(dtype, 6, elements=short))
     def check(vector: np.ndarray) -> None:
         result = bounded(Clip, 1.0, vector)
@@ -84,6 +86,7 @@ def test_clip_leaves_short_vectors_as_they_are(dtype: str) -> None:
 
 @pytest.mark.parametrize("kind", [Clip, Normalize])
 def test_direction_is_kept(kind: type[Bound]) -> None:
+    @settings(max_examples=50)
     @given(npst.arrays("float32", 6, elements=st.floats(-(2.0**66), 2.0**66, width=32)))
     def check(vector: np.ndarray) -> None:
         norm = length(vector.astype(np.float64))
@@ -192,6 +195,7 @@ def test_one_unit_never_moves_the_sum_by_more_than_declared(
     radius = 0.3
     allowed = sensitivity(radius, relation, kind.shape)
 
+    @settings(max_examples=50)
     @given(vectors("float32"), vectors("float32"))
     @example(np.ones(6, np.float32), -np.ones(6, np.float32))
     def check(one: np.ndarray, other: np.ndarray) -> None:
@@ -208,6 +212,7 @@ def test_a_scalar_never_moves_the_sum_by_more_than_declared(relation: str) -> No
     allowed = sensitivity(0.3, relation, ClipScalar.shape)
     assert allowed == 0.3
 
+    @settings(max_examples=50)
     @given(*[st.one_of(st.sampled_from(WILD), st.floats(width=32))] * 2)
     def check(one: float, other: float) -> None:
         with np.errstate(over="ignore"):
