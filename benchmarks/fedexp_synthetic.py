@@ -119,7 +119,7 @@ def main() -> None:
         results.append(run(mode, given.seeds))
         given.out.parent.mkdir(parents=True, exist_ok=True)
         content = {
-            "command": "python -m benchmarks.fedexp_synthetic",
+            "command": f"python -m benchmarks.fedexp_synthetic --seeds {given.seeds}",
             "seeds": given.seeds,
             "results": results,
         }

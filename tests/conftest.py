@@ -1,5 +1,8 @@
 """Set-up for all tests: two CPU devices, as on a small machine, and repeatable examples."""
 
+from collections.abc import Iterator
+from functools import partial
+
 import jax
 import pytest
 from hypothesis import HealthCheck, settings
@@ -11,6 +14,16 @@ settings.register_profile(
     "tacit", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("tacit")
+
+QUICK = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+
+
+@pytest.fixture(scope="module")
+def quick_compilation() -> Iterator[None]:
+    """For programs that run a few times only: compile them quickly, not well."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jax, "jit", partial(jax.jit, compiler_options=QUICK))
+        yield
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -13,6 +13,7 @@ from jax import Array
 
 from tacit import tree
 from tacit.algorithm import Message, Phase
+from tacit.bounds import Unbounded
 from tacit.errors import TacitError
 from tacit.tree import Tree
 
@@ -31,7 +32,7 @@ def leave_client(
             continue
         value = message[name]
         if release.at == "step":  # its own steps have bounded and noised it
-            released[name] = value
+            released[name] = Unbounded()(value)  # but a client that diverged sends nothing
             continue
         bounded = release.bound(value)
         if release.at == "message":

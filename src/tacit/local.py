@@ -187,7 +187,9 @@ def sum_over_chosen(
 
     def one(number: Array | int) -> Tree:
         places = number * chunk + jnp.arange(chunk)
-        rows = order[jnp.minimum(places, order.shape[0] - 1)]
+        # Rows that were not chosen may be another client's, or padding: a weight of 0 does not
+        # silence what overflows there, so the first chosen record stands in.
+        rows = order[jnp.where(places < count, places, 0)]
         weights = (places < count).astype(dtype)
         return total({k: v[rows] for k, v in data.records.items()}, weights)
 

@@ -246,14 +246,19 @@ class ShuffledBatches:
 
 
 def _coins(key: Array, count: int, rate: Array | float) -> Array:
-    """Coins that fall with probability ``rate`` to within 2^-32, never above it."""
+    """Coins that fall with probability ``rate`` to within 2^-21 of it, never above it."""
     bits = jax.random.bits(key, (count,), jnp.uint32)
     if isinstance(rate, (int, float)):
         threshold = jnp.asarray(min(int(rate * 2**32), 2**32 - 1), jnp.uint32)
         return (bits < threshold) | (rate >= 1)
-    # In float32 the product is rounded to 2^-24 relative; the floor keeps it from above.
-    threshold = jnp.clip(jnp.floor(rate * 2.0**32), 0, 2.0**32 - 256).astype(jnp.uint32)
-    return (bits < threshold) | (rate >= 1)
+    return (bits < _threshold(rate)) | (rate >= 1)
+
+
+def _threshold(rate: Array) -> Array:
+    """How many of 2^32 values count as the coin falling."""
+    # The quotient may have been rounded up by 2^-24 relative: what is taken off is more.
+    lowered = rate * (1 - 2.0**-22) * 2.0**32
+    return jnp.clip(jnp.floor(lowered), 0, 2.0**32 - 256).astype(jnp.uint32)
 
 
 def _scores(key: Array, size: Array, capacity: int) -> Array:

@@ -31,6 +31,12 @@ class Stream(NamedTuple):
             key = jax.random.fold_in(key, secrets.randbits(31))
         return cls(key)
 
+    def again(self, attempt: int) -> Stream:
+        """The stream of a repeated attempt, so that nothing is drawn twice; 0 is the first."""
+        if attempt == 0:
+            return self
+        return Stream(jax.random.fold_in(jax.random.fold_in(self.root, 2), attempt))
+
     @property
     def init(self) -> Array:
         """The key of the first model."""

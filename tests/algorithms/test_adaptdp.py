@@ -222,6 +222,14 @@ def test_floor_and_warning() -> None:
     assert "hardly adapts" in sentence
 
 
+def test_the_plan_states_both_noises_and_the_floor() -> None:
+    (note,) = calibrated(8.0).notes(Population((1500, 1500)), DELTA)
+    assert "4.92" in note
+    assert "21.03" in note
+    assert "above 30% of its cap" in note
+    assert AdaptDPFedAvg(rounds=3).notes(Population((5,)), DELTA) == []
+
+
 def test_floor_of_the_specification_for_a_thousand_rounds() -> None:
     """n = 1500, R = 1000, epsilon 8, half of mu^2: the radius keeps 0.34 of its cap."""
     plan = Plan(

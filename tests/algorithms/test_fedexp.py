@@ -96,6 +96,15 @@ def test_local_guarantees_cover_all_rounds() -> None:
     assert "against the server" in sentence
 
 
+def test_the_price_of_one_round_is_named_as_such() -> None:
+    (gaussian,) = DPFedEXP(trust="local", noise=0.7).notes(THOUSAND, 1e-5)
+    assert "One round alone has epsilon = 15.659" in gaussian
+    (unit,) = DPFedEXP(trust="local-privunit").notes(THOUSAND, 1e-5)
+    assert "PrivUnit with 2 + 2 and ScalarDP with 2" in unit
+    assert "epsilon = 6," in unit
+    assert DPFedEXP(noise=5.0).notes(THOUSAND, 1e-5) == []
+
+
 @pytest.mark.parametrize(("total", "sigma"), [(15.658, 4.9497), (8.0, 8.48852), (2.0, 28.19677)])
 def test_local_noise_for_a_total_budget(total: float, sigma: float) -> None:
     settled = calibrate(plan_of(DPFedEXP(trust="local"), 100), Budget(total, 1e-5))

@@ -24,6 +24,8 @@ from tacit.release import Release
 from tacit.streams import Stream
 
 DRAWS = 20_000
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
 KEY = jax.random.key(5)
 RADIUS = 0.7
 

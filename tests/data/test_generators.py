@@ -36,6 +36,21 @@ def test_client_quadratics_start_gap_of_the_specification() -> None:
     assert np.mean(gaps) == pytest.approx(5 / 3, rel=0.03)
 
 
+def test_client_quadratics_are_moved_to_their_start() -> None:
+    plain = generators.client_quadratics(clients=30, dimension=12, seed=1)
+    moved = generators.client_quadratics(clients=30, dimension=12, start=0.2, seed=1)
+    # The origin lies at optimum + 0.2 z, with z between 0 and 1 in every coordinate.
+    assert (moved.optimum < 0).all()
+    assert (moved.optimum > -0.2).all()
+    shift = moved.optimum - plain.optimum
+    np.testing.assert_allclose(
+        moved.federation.records["center"] - plain.federation.records["center"],
+        np.broadcast_to(shift, (30, 12)),
+        atol=1e-12,
+    )
+    assert np.array_equal(moved.federation.records["a"], plain.federation.records["a"])
+
+
 def test_fedexp_regression_has_the_stated_size() -> None:
     federation, optimum = generators.fedexp_regression(clients=400, dimension=100)
     x = federation.records["x"]

@@ -42,7 +42,7 @@ def public_federation(
     total = max(clients * records, 2 * clients) + 2_000
     centres = rng.standard_normal((classes, features)) / np.sqrt(features)
     labels = rng.integers(classes, size=total)
-    x = centres[labels] + 0.9 * rng.standard_normal((total, features)) / np.sqrt(features)
+    x = centres[labels] + 1.8 * rng.standard_normal((total, features)) / np.sqrt(features)
     x = (x / np.linalg.norm(x, axis=1, keepdims=True)).astype(np.float32)
     train = {"x": x[:-2_000], "y": labels[:-2_000]}
     test = {"x": x[-2_000:], "y": labels[-2_000:]}

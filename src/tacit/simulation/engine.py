@@ -213,14 +213,16 @@ class Simulator:
             # Places beyond the cohort write nowhere and add nothing.
             target = jnp.where(valid, chosen, order.shape[0])
             clients = jax.tree.map(lambda v, s: v.at[target].set(s, mode="drop"), clients, states)
-            return jax.tree.map(
-                lambda total, v: total + jnp.tensordot(valid.astype(v.dtype), v, axes=1),
-                sums,
-                released,
-            ), clients
+            return jax.tree.map(lambda total, v: total + _kept(valid, v), sums, released), clients
 
         shapes, _ = jax.eval_shape(answer, jnp.zeros((), order.dtype), clients)
         return lax.fori_loop(0, -(-active // self.block), one, (tree.zeros_like(shapes), clients))
+
+
+def _kept(valid: Array, values: Array) -> Array:
+    """The sum over the valid ones; a factor of 0 would not silence an infinite one."""
+    flags = valid.reshape(-1, *(1,) * (values.ndim - 1))
+    return jnp.sum(jnp.where(flags, values, 0), axis=0, dtype=values.dtype)
 
 
 def _cast(column: np.ndarray[Any, Any], dtype: Precision) -> np.ndarray[Any, Any]:

@@ -8,6 +8,7 @@ state after a reply is pending until the server says that the reply was counted.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -76,6 +77,7 @@ class WireClient:
             self._state = algorithm.init_client(task.init(jax.random.key(0)))
         self._pending: tuple[int, Tree] | None = None  # the last exchange and the state after it
         self._program = (algorithm, task, population)
+        self._attempts: Counter[tuple[int, int]] = Counter()
 
     def answer(self, request: bytes) -> bytes:
         """The reply to a request; every failure is a short reply, never an exception."""
@@ -99,7 +101,7 @@ class WireClient:
         sent = tree.from_named(asked.fields, _sent_shapes(*self._program, number, self.dtype))
         self._settle(asked)
         charge = self._charge(phase, round_)
-        keys = self._stream.client(round_, number, self.index)
+        keys = self._attempt(round_, number).client(round_, number, self.index)
         released, state = _worker(*self._program, number)(
             self._state, self._data, sent, jnp.asarray(round_, jnp.int32), *keys
         )
@@ -108,6 +110,12 @@ class WireClient:
         if self.holdings.ledger is not None and charge is not None:
             self.holdings.ledger.done(charge)
         return reply
+
+    def _attempt(self, round_: int, number: int) -> Stream:
+        """Fresh randomness every time: one noise on two answers would cancel in their difference."""
+        attempt = self._attempts[round_, number]
+        self._attempts[round_, number] += 1
+        return self._stream.again(attempt)
 
     def _settle(self, asked: Message) -> None:
         """Keep the state after the last reply if the server counted that reply, else forget it."""
@@ -166,7 +174,7 @@ def _sent_shapes(
 
 def _round_of(message: Message) -> int:
     round_ = message.meta.get("round")
-    if not isinstance(round_, int) or isinstance(round_, bool) or round_ < 0:
+    if not isinstance(round_, int) or isinstance(round_, bool) or not 0 <= round_ < 2**31:
         raise WireError("a message must name its round.")
     return round_
 

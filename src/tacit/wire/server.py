@@ -8,6 +8,7 @@ counted last, so that a client whose reply was lost goes on from the state befor
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -70,6 +71,7 @@ class WireServer:
         self.dtype, self.ledger, self.run = dtype, ledger, run
         self._phases = algorithm.phases(task, population)
         self._counted: dict[int, int] = {}  # client -> the exchange of its last reply that counted
+        self._attempts: Counter[int] = Counter()
         with precision(dtype):
             self._stream = stream or Stream.from_entropy()
             self.state: Any = algorithm.init(task.init(self._stream.init))
@@ -85,15 +87,24 @@ class WireServer:
     def round(self, number: int, ask: Ask) -> RoundReport:
         """One round: every phase asks the same cohort."""
         with precision(self.dtype):
-            mask = self.algorithm.cohort.mask(self._stream.cohort(number), self.population.clients)
+            # A round that is tried again is another release: another cohort, another noise.
+            stream = self._stream.again(self._attempts[number])
+            self._attempts[number] += 1
+            mask = self.algorithm.cohort.mask(stream.cohort(number), self.population.clients)
             cohort = tuple(int(i) for i in np.flatnonzero(np.asarray(mask)))
             excluded: list[Excluded] = []
             for place, phase in enumerate(self._phases):
-                excluded += self._phase(number, place, phase, cohort, ask)
+                excluded += self._phase(number, place, phase, cohort, ask, stream)
             return RoundReport(number, cohort, tuple(excluded))
 
     def _phase(
-        self, round_: int, place: int, phase: Phase, cohort: Sequence[int], ask: Ask
+        self,
+        round_: int,
+        place: int,
+        phase: Phase,
+        cohort: Sequence[int],
+        ask: Ask,
+        stream: Stream,
     ) -> list[Excluded]:
         charge = self._charge(phase, round_)
         sent = tree.to_named(phase.send(self.state))
@@ -116,7 +127,7 @@ class WireServer:
                 continue
             sums = tree.add(sums, reply)
             self._counted[client] = exchange
-        key = self._stream.server(round_, place)
+        key = stream.server(round_, place)
         step = self._steps[phase.name]
         self.state = step(self.state, key, sums, jnp.asarray(round_, jnp.int32))
         if self.ledger is not None and charge is not None:
