@@ -112,7 +112,7 @@ class WireClient:
         return reply
 
     def _attempt(self, round_: int, number: int) -> Stream:
-        """Fresh randomness every time: one noise on two answers would cancel in their difference."""
+        """Fresh randomness every time: one noise on two answers would cancel between them."""
         attempt = self._attempts[round_, number]
         self._attempts[round_, number] += 1
         return self._stream.again(attempt)
