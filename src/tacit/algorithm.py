@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import jax
 from jax import Array
@@ -159,6 +159,7 @@ class Algorithm(ABC):
     """A method. Concrete algorithms are frozen, keyword-only dataclasses."""
 
     relation: Relation = "add-remove"
+    probed: ClassVar[str | None] = None  # the field whose signal and noise a simulation watches
 
     @property
     def cohort(self) -> Cohort:

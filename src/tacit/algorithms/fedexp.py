@@ -20,7 +20,7 @@ returned model is the mean of the last two iterates when the step is extrapolate
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -72,6 +72,7 @@ class DPFedEXP(Algorithm):
     eps2: float = 2.0
     noise: float = 0.0
     relation: Relation = "replace-one"
+    probed: ClassVar[str | None] = "update"
 
     def __post_init__(self) -> None:
         if self.local_steps < 1 or not 0 < self.local_lr < float("inf"):

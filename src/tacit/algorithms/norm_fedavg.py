@@ -12,7 +12,7 @@ adds the noise, once and independently of who has come, and divides by the expec
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import jax.numpy as jnp
 from jax import Array
@@ -57,6 +57,7 @@ class DPNormFedAvg(Algorithm):
     noise: float = 0.0
     rounds: int | None = None
     relation: Relation = "add-remove"
+    probed: ClassVar[str | None] = "gradients"
 
     def __post_init__(self) -> None:
         if self.local_steps < 1 or not 0 < self.local_lr < float("inf"):

@@ -61,7 +61,8 @@ class Watch:
 def _seen(progress: Progress) -> str:
     parts = [
         f"{name.split('/')[-1]} {progress.metrics[name]:.4f}"
-        for name in ("test/loss", "test/accuracy")
+        for place in ("test", "oracle/held_out")
+        for name in (f"{place}/loss", f"{place}/accuracy")
         if name in progress.metrics
     ]
     if progress.epsilon is not None and progress.epsilon != float("inf"):

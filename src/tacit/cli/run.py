@@ -208,7 +208,14 @@ def _announce(prepared: Prepared) -> None:
 
 
 def _headline(result: Result) -> str:
-    for metric in ("test/accuracy", "test/loss", "oracle/accuracy", "oracle/loss"):
+    for metric in (
+        "test/accuracy",
+        "test/loss",
+        "oracle/held_out/accuracy",
+        "oracle/distance",
+        "oracle/accuracy",
+        "oracle/loss",
+    ):
         if metric in result.metrics:
             return metric
     raise TacitError("nothing was measured: give a test set, or leave train.oracle on.")

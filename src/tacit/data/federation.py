@@ -33,6 +33,7 @@ class Federation:
     test: Records | None = None
     classes: int = 0
     title: str = "federation"
+    optimum: NDArray[np.float64] | None = None  # of a generated problem, which is nobody's data
     test_from: Literal["public", "clients"] = "public"
 
     def __post_init__(self) -> None:

@@ -6,6 +6,7 @@ Nothing here was ever anybody's record, so optima and constants may be computed 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -42,7 +43,7 @@ def quadratic(
     b = rng.standard_normal(dimension)
     z = width * rng.standard_normal((clients * records, dimension))
     federation = _equal_clients({"x": z, "y": z @ b}, clients, "quadratic (paper 000, T1)")
-    return Problem(federation, b)
+    return _problem(federation, b)
 
 
 def client_quadratics(
@@ -73,7 +74,7 @@ def client_quadratics(
     federation = _equal_clients(
         {"a": a, "center": center}, clients, "client quadratics (paper 001)"
     )
-    return Problem(federation, optimum)
+    return _problem(federation, optimum)
 
 
 def ijcnn_like(
@@ -109,7 +110,7 @@ def fedexp_regression(*, clients: int = 1000, dimension: int = 500, seed: int = 
     m = u + rng.standard_normal((clients, dimension))
     x = m + rng.standard_normal((clients, dimension))
     federation = _equal_clients({"x": x, "y": x @ w}, clients, "regression (paper 003)")
-    return Problem(federation, w)
+    return _problem(federation, w)
 
 
 def breast_cancer_clients(*, clients: int = 5) -> Federation:
@@ -132,6 +133,10 @@ def breast_cancer_clients(*, clients: int = 5) -> Federation:
         classes=2,
         title="breast cancer by radius (paper 004)",
     )
+
+
+def _problem(federation: Federation, optimum: NDArray[np.float64]) -> Problem:
+    return Problem(replace(federation, optimum=optimum), optimum)
 
 
 def _equal_clients(

@@ -187,7 +187,8 @@ def to_toml(values: Mapping[str, Any]) -> str:
 
 
 def _key(name: str) -> str:
-    return name if name.replace("-", "_").isidentifier() else json.dumps(name)
+    bare = name.isascii() and name.replace("-", "_").isidentifier()
+    return name if bare else json.dumps(name, ensure_ascii=False)
 
 
 def _value(value: Any) -> str:
@@ -197,7 +198,9 @@ def _value(value: Any) -> str:
         return "[" + ", ".join(_value(v) for v in value) + "]"
     if isinstance(value, bool):
         return "true" if value else "false"
-    return repr(value) if isinstance(value, (int, float)) else json.dumps(str(value))
+    if isinstance(value, (int, float)):
+        return repr(value)
+    return json.dumps(str(value), ensure_ascii=False)
 
 
 _SECTIONS: dict[str, type[BaseModel]] = {

@@ -18,6 +18,7 @@ import csv
 import io
 import json
 import os
+import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,12 +141,12 @@ class RunFolder:
         if not path.exists():
             return None
         try:
-            with np.load(path, allow_pickle=False) as archive:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}
             meta = json.loads(arrays.pop(_META).tobytes())
             state = tree.from_named(arrays, like)
             return Checkpoint(int(meta["round"]), state, str(meta["head"]), str(meta["digest"]))
-        except (OSError, ValueError, KeyError, EOFError) as error:
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise TacitError(
                 f"{path} cannot be read ({error}): start again in another folder."
             ) from None

@@ -21,11 +21,12 @@ from tacit.accounting import Budget, Guarantee, Ledger
 from tacit.accounting.event_json import encode_event
 from tacit.accounting.ledger_book import Label
 from tacit.algorithm import Algorithm, Population
-from tacit.data.federation import Federation, Records
+from tacit.data.federation import Federation
 from tacit.data.waiting import Scaling
 from tacit.errors import BudgetError, TacitError
 from tacit.planning import Plan, calibrate
 from tacit.run.folder import Checkpoint, Row, RunFolder
+from tacit.run.measure import Measure
 from tacit.run.scaling import scaled
 from tacit.simulation import RunState, Simulator
 from tacit.simulation.devices import Precision
@@ -33,7 +34,6 @@ from tacit.tasks.base import Params, Task
 
 _STRETCH_SECONDS = 1.0
 _SAVE_SECONDS = 5.0
-_ORACLE_RECORDS = 20_000
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ class _Run:
         self._open_charges: list[int] = []
         self._saved_at = time.monotonic()
         self._spent: dict[int, Guarantee] = {}
-        self._oracle = self._oracle_records()
+        self._measure = Measure(simulator, oracle=settings.oracle)
         if folder is not None and ledger is not None:
             self._continue(folder, ledger)
 
@@ -282,28 +282,9 @@ class _Run:
         return (self.round // every + 1) * every
 
     def _look(self) -> dict[str, float]:
-        """Measure: the public test set, and the clients' own records as an oracle would."""
-        params = self.simulator.params(self.state)
-        measured: dict[str, float] = {}
-        test = self.simulator.federation.test
-        if test is not None:
-            measured |= _prefixed("test", self.simulator.evaluate(params, test))
-        if self._oracle is not None:
-            measured |= _prefixed("oracle", self.simulator.evaluate(params, self._oracle))
-            measured |= _prefixed("oracle", self.simulator.oracle(params, self._oracle))
-        measured |= _prefixed("server", self.simulator.report(self.state))
+        measured = self._measure(self.state, self.round)
         self.rows += [Row(self.round, name, value) for name, value in measured.items()]
         return measured
-
-    def _oracle_records(self) -> Records | None:
-        if not self.settings.oracle:
-            return None
-        records = self.simulator.federation.records
-        total = len(next(iter(records.values())))
-        if total <= _ORACLE_RECORDS:
-            return records
-        some = np.random.default_rng(0).choice(total, _ORACLE_RECORDS, replace=False)
-        return {name: column[some] for name, column in records.items()}
 
     def _save(self) -> None:
         if self.folder is None or self.ledger is None:
@@ -315,7 +296,3 @@ class _Run:
         )
         self.ledger.done_all(self._open_charges)
         self._open_charges, self._saved_at = [], time.monotonic()
-
-
-def _prefixed(prefix: str, values: dict[str, float]) -> dict[str, float]:
-    return {f"{prefix}/{name}": value for name, value in values.items()}

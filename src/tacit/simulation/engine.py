@@ -24,6 +24,7 @@ from tacit.boundary import enter_server, leave_client
 from tacit.data.federation import Federation, Records
 from tacit.simulation.devices import Precision, devices, precision
 from tacit.simulation.layout import AXIS, DeviceData, client_slice, lay_out, local_cohort, mesh_of
+from tacit.simulation.probe import ratios, silent
 from tacit.streams import Stream
 from tacit.tasks.base import Params, Task
 from tacit.tree import Tree
@@ -71,6 +72,15 @@ class Simulator:
                     check_vma=False,
                 ),
                 donate_argnums=(0, 1),
+            )
+            self._probe = jax.jit(
+                jax.shard_map(
+                    self._probe_on_device,
+                    mesh=self._mesh,
+                    in_specs=(PartitionSpec(), spec, spec, *(PartitionSpec(),) * 2),
+                    out_specs=PartitionSpec(),
+                    check_vma=False,
+                )
             )
             self._losses = jax.jit(task.losses)
             self._outputs = jax.jit(task.outputs)
@@ -136,10 +146,37 @@ class Simulator:
             part = {k: jnp.asarray(_cast(v, self.dtype)) for k, v in records.items()}
             return {k: float(v) for k, v in self._oracle(params, part).items()}
 
+    def probe(self, state: RunState, round_: int) -> dict[str, float]:
+        """Signal and noise of the round that comes next, in simulation only."""
+        field = self.algorithm.probed
+        if field is None:
+            return {}
+        phase = self._phases[-1]
+        with precision(self.dtype):
+            number = jnp.asarray(round_, jnp.int32)
+            sums = self._probe(state.server, state.clients, self._data, self._stream, number)
+            expected = self.algorithm.cohort.expected(self.federation.clients)
+            found = ratios(sums, phase.releases[field], expected, round_)
+            return {name: float(value) for name, value in found.items()}
+
     def report(self, state: RunState) -> dict[str, float]:
         """Public numbers of the server's state."""
         with precision(self.dtype):
             return {k: float(v) for k, v in self.algorithm.report(state.server).items()}
+
+    def _probe_on_device(
+        self, server: Any, clients: Tree, data: DeviceData, stream: Stream, round_: Array
+    ) -> dict[str, Tree]:
+        clients = jax.tree.map(lambda v: v[0], clients)
+        data = jax.tree.map(lambda v: v[0], data)
+        mask = self.algorithm.cohort.mask(stream.cohort(round_), self.federation.clients)
+        members = local_cohort(mask, self._mesh.size)
+        last = len(self._phases) - 1
+        phase = silent(self._phases[last], self.algorithm.probed or "")
+        keys = partial(stream.client, round_, last)
+        sent = phase.send(server)
+        sums, _ = self._sum(phase, keys, members, clients, data, sent, round_)
+        return lax.psum(sums, AXIS)
 
     def _rounds_on_device(
         self,

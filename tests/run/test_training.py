@@ -1,0 +1,202 @@
+"""Runs inside a budget: what a folder may be continued with, and where training stops."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit import tree
+from tacit.accounting import Budget, Ledger
+from tacit.algorithm import Algorithm, Population
+from tacit.algorithms import DPFedAvg, DynamicLDP, FedAvg
+from tacit.data.federation import Federation
+from tacit.errors import BudgetError, TacitError
+from tacit.planning import Plan, calibrate
+from tacit.run import train
+from tacit.run.folder import RunFolder, load_model
+from tacit.run.training import Progress, Result, Settings, rounds_within, run_plan
+from tacit.tasks.logistic import Logistic
+
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
+DELTA = 1e-5
+TASK = Logistic(features=2, l2=0.1)
+NOISY = DPFedAvg(noise=5.0)
+
+
+def make_federation() -> Federation:
+    rng = np.random.default_rng(0)
+    records = {"x": rng.standard_normal((20, 2)), "y": rng.integers(0, 2, 20)}
+    return Federation(
+        records=records,
+        sizes=np.array([5, 7, 8]),
+        names=("a", "b", "c"),
+        classes=2,
+        test={k: v[:6] for k, v in records.items()},
+    )
+
+
+FEDERATION = make_federation()
+
+
+def plan_of(algorithm: Algorithm, rounds: int) -> Plan:
+    return Plan(algorithm, TASK, Population((5, 7, 8)), rounds)
+
+
+def spent(path: Path) -> float:
+    return Ledger.read(path / "ledger.jsonl").guarantee(DELTA).epsilon
+
+
+def test_the_ten_line_api(tmp_path: Path) -> None:
+    seen: list[Progress] = []
+    result = train(
+        DPFedAvg(),
+        TASK,
+        FEDERATION,
+        rounds=3,
+        budget=Budget(2.0, DELTA),
+        eval_every=2,
+        out=tmp_path / "run",
+        on_progress=seen.append,
+    )
+    assert 1.99 < result.guarantee.epsilon <= 2.0
+    assert result.guarantee.delta == DELTA
+    assert spent(tmp_path / "run") == result.guarantee.epsilon
+    assert result.stopped is None
+    assert sorted({row.round for row in result.rows}) == [0, 2, 3]
+    assert {"test/loss", "test/accuracy", "oracle/loss"} <= set(result.metrics)
+    assert [p.round for p in seen][-1] == 3
+    assert seen[-1].epsilon == result.guarantee.epsilon
+    saved = load_model(tmp_path / "run" / "model.npz", result.params)
+    for name, value in tree.to_named(result.params).items():
+        assert (tree.to_named(saved)[name] == value).all()
+
+
+def test_training_stops_before_the_budget_is_exceeded(tmp_path: Path) -> None:
+    plan = plan_of(NOISY, 50)
+    budget = Budget(plan.guarantee(DELTA, rounds=3).epsilon * 1.01, DELTA)
+    result = run_plan(
+        plan, FEDERATION, Settings(delta=DELTA, budget=budget), RunFolder(tmp_path / "run")
+    )
+    assert result.rounds == 3
+    assert "covers 3 of the 50 rounds" in str(result.stopped)
+    assert result.guarantee.epsilon <= budget.epsilon < plan.guarantee(DELTA, rounds=4).epsilon
+    assert spent(tmp_path / "run") == result.guarantee.epsilon
+    assert len(list(Ledger.read(tmp_path / "run" / "ledger.jsonl").charges)) == 3
+
+
+def test_a_schedule_is_not_spread_anew_when_training_stops_early(tmp_path: Path) -> None:
+    """A shorter run of the same total noise would cost what the whole one does."""
+    plan = plan_of(DynamicLDP(noise=1.0, strong_convexity=0.1), 6)
+    whole = plan.guarantee(DELTA).epsilon
+    budget = Budget(0.6 * whole, DELTA)
+    rounds = rounds_within(plan, budget)
+    assert 0 < rounds < 6
+    result = run_plan(
+        plan, FEDERATION, Settings(delta=DELTA, budget=budget), RunFolder(tmp_path / "run")
+    )
+    assert result.guarantee.epsilon <= budget.epsilon
+    assert spent(tmp_path / "run") == result.guarantee.epsilon
+
+
+def test_not_even_one_round_fits() -> None:
+    with pytest.raises(BudgetError, match="not even one round"):
+        run_plan(
+            plan_of(DPFedAvg(noise=0.1), 3),
+            FEDERATION,
+            Settings(delta=DELTA, budget=Budget(0.1, DELTA)),
+        )
+
+
+def test_no_noise_never_fits_a_budget() -> None:
+    with pytest.raises(TacitError, match="no noise"):
+        calibrate(plan_of(FedAvg(), 2), Budget(1.0, DELTA))
+    with pytest.raises(BudgetError, match="not even one round"):
+        run_plan(plan_of(FedAvg(), 2), FEDERATION, Settings(delta=DELTA, budget=Budget(1.0, DELTA)))
+
+
+def run(path: Path, algorithm: Algorithm = NOISY, rounds: int = 3, **more: Any) -> Result:
+    return train(algorithm, TASK, FEDERATION, rounds=rounds, delta=DELTA, out=path, **more)
+
+
+def test_a_folder_is_continued_by_the_same_run_only(tmp_path: Path) -> None:
+    first = run(tmp_path)
+    again = run(tmp_path)
+    for name, value in tree.to_named(first.params).items():
+        assert tree.to_named(again.params)[name].tobytes() == value.tobytes()
+    assert again.rows == first.rows
+    before = (tmp_path / "ledger.jsonl").read_bytes()
+    for other in (
+        {"algorithm": dataclasses.replace(NOISY, noise=1.0)},  # would be charged too little
+        {"rounds": 2},  # would be told too small an epsilon
+        {"seed": 1},
+    ):
+        with pytest.raises(TacitError, match="holds another run"):
+            run(tmp_path, **other)
+    assert (tmp_path / "ledger.jsonl").read_bytes() == before
+
+
+def test_more_rounds_are_charged_on_top(tmp_path: Path) -> None:
+    run(tmp_path)
+    longer = run(tmp_path, rounds=5)
+    assert longer.guarantee == plan_of(NOISY, 5).guarantee(DELTA)
+    assert spent(tmp_path) == longer.guarantee.epsilon
+    at_once = run(tmp_path / "once", rounds=5)
+    assert tree.to_named(longer.params)["['w']"].tolist() == (
+        tree.to_named(at_once.params)["['w']"].tolist()
+    )
+
+
+def test_a_ledger_that_lost_charges_is_refused(tmp_path: Path) -> None:
+    run(tmp_path)
+    ledger = tmp_path / "ledger.jsonl"
+    lines = ledger.read_bytes().splitlines(keepends=True)
+    ledger.write_bytes(b"".join(lines[:2]))
+    with pytest.raises(TacitError, match="charges are missing"):
+        run(tmp_path)
+
+
+def test_a_damaged_checkpoint_is_one_sentence(tmp_path: Path) -> None:
+    run(tmp_path)
+    file = tmp_path / "checkpoint.npz"
+    whole = file.read_bytes()
+    for damage in (whole[: len(whole) // 2], b"", b"not an archive"):
+        file.write_bytes(damage)
+        with pytest.raises(TacitError, match="cannot be read"):
+            run(tmp_path)
+
+
+def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
+    run(tmp_path)
+    with pytest.raises(TacitError, match="expected"):
+        run(tmp_path, dataclasses.replace(NOISY, server="adam"))
+
+
+def test_two_writers_do_not_share_a_folder(tmp_path: Path) -> None:
+    run(tmp_path)
+    with Ledger.open(tmp_path / "ledger.jsonl"), pytest.raises(TacitError, match="another writer"):
+        run(tmp_path)
+
+
+def test_a_run_in_float64_keeps_its_bits(tmp_path: Path) -> None:
+    run(tmp_path, rounds=2, dtype="float64")
+    longer = run(tmp_path, rounds=4, dtype="float64")
+    at_once = run(tmp_path / "once", rounds=4, dtype="float64")
+    for name, value in tree.to_named(at_once.params).items():
+        assert value.dtype == np.float64
+        assert tree.to_named(longer.params)[name].tobytes() == value.tobytes()
+
+
+def test_an_oracle_can_be_closed() -> None:
+    settings = Settings(delta=DELTA, oracle=False)
+    result = run_plan(plan_of(NOISY, 1), FEDERATION, settings)
+    assert {name.split("/")[0] for name in result.metrics} == {"test"}
+
+
+def test_a_plan_needs_a_round() -> None:
+    with pytest.raises(TacitError, match="at least one round"):
+        plan_of(NOISY, 0)
