@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tacit.cli import show
-from tacit.errors import ConfigError, TacitError
+from tacit.errors import ConfigError
 from tacit.nearest import nearest
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def train_prepared(
         )
         result = run_plan(prepared.plan, prepared.federation, settings, folder, simulator)
     if folder is not None:
-        from tacit.report.curves import draw_curves
+        from tacit.report.run_pictures import draw_run
 
         folder.write_summary(
             {
@@ -155,13 +155,7 @@ def train_prepared(
                 "versions": _versions(),
             }
         )
-        metric = _headline(result)
-        draw_curves(
-            {prepared.config.algorithm.name: result.rows},
-            metric,
-            folder.path / "curves.png",
-            prepared.federation.title,
-        )
+        draw_run(result, folder.path, prepared.config.algorithm.name, prepared.federation.title)
     return result
 
 
@@ -205,20 +199,6 @@ def _announce(prepared: Prepared) -> None:
     show.sentence(plan["sentence"])
     for warning in plan["warnings"]:
         show.sentence(f"Warning: {warning}")
-
-
-def _headline(result: Result) -> str:
-    for metric in (
-        "test/accuracy",
-        "test/loss",
-        "oracle/held_out/accuracy",
-        "oracle/distance",
-        "oracle/accuracy",
-        "oracle/loss",
-    ):
-        if metric in result.metrics:
-            return metric
-    raise TacitError("nothing was measured: give a test set, or leave train.oracle on.")
 
 
 def _as_dict(prepared: Prepared, results: list[Result], out: Path | None) -> dict[str, Any]:

@@ -56,12 +56,16 @@ def _distance(params: Any, federation: Federation) -> dict[str, float]:
     """The distance to the known optimum of a generated problem."""
     if federation.optimum is None:
         return {}
-    flat: NDArray[np.float64] = np.concatenate(
-        [np.ravel(np.asarray(leaf, np.float64)) for leaf in jax.tree.leaves(params)]
-    )
-    if flat.shape != federation.optimum.shape:
+    found = flat(params)
+    if found.shape != federation.optimum.shape:
         return {}
-    return {"distance": float(np.linalg.norm(flat - federation.optimum))}
+    return {"distance": float(np.linalg.norm(found - federation.optimum))}
+
+
+def flat(params: Any) -> NDArray[np.float64]:
+    """The parameters as one vector."""
+    leaves = [np.ravel(np.asarray(leaf, np.float64)) for leaf in jax.tree.leaves(params)]
+    return np.concatenate(leaves)
 
 
 def _prefixed(prefix: str, values: dict[str, float]) -> dict[str, float]:

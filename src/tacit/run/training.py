@@ -16,7 +16,9 @@ from typing import Any
 
 import jax
 import numpy as np
+from numpy.typing import NDArray
 
+from tacit import tree
 from tacit.accounting import Budget, Guarantee, Ledger
 from tacit.accounting.event_json import encode_event
 from tacit.accounting.ledger_book import Label
@@ -26,7 +28,7 @@ from tacit.data.waiting import Scaling
 from tacit.errors import BudgetError, TacitError
 from tacit.planning import Plan, calibrate
 from tacit.run.folder import Checkpoint, Row, RunFolder
-from tacit.run.measure import Measure
+from tacit.run.measure import Measure, flat
 from tacit.run.scaling import scaled
 from tacit.simulation import RunState, Simulator
 from tacit.simulation.devices import Precision
@@ -34,6 +36,7 @@ from tacit.tasks.base import Params, Task
 
 _STRETCH_SECONDS = 1.0
 _SAVE_SECONDS = 5.0
+_DRAWN_SIZE = 100_000  # larger models are not kept for the picture of their path
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,7 @@ class Result:
     rounds: int
     stopped: str | None = None
     scaling: Scaling = field(default_factory=dict)  # released means and scales, by column
+    trajectory: list[NDArray[np.float64]] = field(default_factory=list)  # models, at each look
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -164,6 +168,7 @@ def run_plan(
         rounds=rounds,
         stopped=stopped,
         scaling=scaling,
+        trajectory=run.trajectory,
     )
     if folder is not None:
         folder.write_model(result.params)
@@ -196,6 +201,7 @@ class _Run:
         self.plan, self.simulator, self.settings, self.folder = plan, simulator, settings, folder
         self.last = rounds
         self.state, self.round, self.rows = simulator.init(), 0, list[Row]()
+        self.trajectory: list[NDArray[np.float64]] = []
         self.ledger = ledger
         self._open_charges: list[int] = []
         self._saved_at = time.monotonic()
@@ -283,6 +289,8 @@ class _Run:
 
     def _look(self) -> dict[str, float]:
         measured = self._measure(self.state, self.round)
+        if tree.size(self.state.server.params) <= _DRAWN_SIZE:
+            self.trajectory.append(flat(self.simulator.params(self.state)))
         self.rows += [Row(self.round, name, value) for name, value in measured.items()]
         return measured
 
