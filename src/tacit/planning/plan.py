@@ -86,16 +86,25 @@ class Plan:
 
         The prelude comes before all rounds; it is no phase of a round.
         """
+        count = self.rounds if rounds is None else rounds
+        # Only a schedule of levels makes rounds differ; without one the first stands for all.
+        alike = count if count and not self._scheduled else 1
         counted: list[tuple[DpEvent, int]] = []
-        for round_ in range(self.rounds if rounds is None else rounds):
+        for round_ in range(0, count, alike):
             parts = [event for phase, event in self.events(round_) if only in (None, phase)]
             event = compose(*parts)
             if counted and counted[-1][0] == event:
-                counted[-1] = (event, counted[-1][1] + 1)
+                counted[-1] = (event, counted[-1][1] + alike)
             else:
-                counted.append((event, 1))
+                counted.append((event, alike))
         before = [self.prelude.total()] if self.prelude is not None and only is None else []
         return compose(*before, *(repeated(event, count) for event, count in counted))
+
+    @property
+    def _scheduled(self) -> bool:
+        """Whether the noise of some release depends on the round."""
+        mechanisms = [r.mechanism for phase in self._phases for r in phase.releases.values()]
+        return any(isinstance(getattr(m, "noise", None), tuple) for m in mechanisms)
 
     def guarantee(
         self, delta: float, accountant: str = "best", rounds: int | None = None
