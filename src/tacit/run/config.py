@@ -74,6 +74,13 @@ class TrainConfig(_Section):
             raise ValueError(f"it is {value}; give at least 1")
         return value
 
+    @field_validator("seed")
+    @classmethod
+    def _small(cls, value: int) -> int:
+        if not 0 <= value < 2**31:
+            raise ValueError("give a whole number from 0 to 2147483647")
+        return value
+
 
 class Named(BaseModel):
     """A name, and options that the named thing checks itself."""
@@ -219,6 +226,9 @@ def _sentence(error: ValidationError, values: Mapping[str, Any]) -> str:
         return f"the configuration has no key {where!r}{nearest(place[-1], known)}"
     if first["type"] == "missing":
         return f"the configuration needs {where!r}: add it."
+    if first["type"] in ("model_type", "dict_type"):
+        none = " or privacy = 'none'" if where == "privacy" else ""
+        return f"{where} is {first['input']!r}: write a table [{where}]{none}."
     reason = first["msg"].removeprefix("Value error, ").replace("Input", "it", 1)
     given = values.get(place[0]) if len(place) == 1 else first.get("input")
     shown = f" ({given!r})" if isinstance(given, (str, int, float, bool)) else ""
