@@ -26,9 +26,9 @@ def quick_compilation() -> Iterator[None]:
         yield
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep together on one worker what shares a compiled program: a row of the table, or a file."""
-    for item in items:
+    for item in items if config.pluginmanager.hasplugin("xdist") else []:
         case = getattr(item, "callspec", None) and item.callspec.params.get("case")
         group = getattr(case, "id", None) or item.nodeid.split("::")[0]
         item.add_marker(pytest.mark.xdist_group(group))

@@ -141,7 +141,7 @@ def test_a_written_configuration_is_the_same_run() -> None:
     mixed = changed(
         VALID,
         [
-            "data={path='/d', columns={'größe 📏' = {range = [0, 1.5]}, ok = {categories = ['a']}}}",
+            "data={path='/d', columns={'größe 📏' = {range = [0, 2]}, ok = {categories = ['a']}}}",
             "privacy.delta=1e-9",
             "train.seed=3",
         ],

@@ -51,11 +51,17 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except _UsageMistake as error:
         return _mistake(error.format_message() if hasattr(error, "format_message") else str(error))
     except (KeyboardInterrupt, typer.Abort):
-        typer.echo("tacit: interrupted.", err=True)
-        return 130
+        return _interrupted()
     except BrokenPipeError:
         return 0
+    if result == 130:  # typer has turned the interrupt into its exit code
+        return _interrupted()
     return result if isinstance(result, int) else 0
+
+
+def _interrupted() -> int:
+    typer.echo("tacit: interrupted.", err=True)
+    return 130
 
 
 def _mistake(sentence: str) -> int:
