@@ -37,8 +37,8 @@ ACCOUNTANTS: dict[str, str] = {
     "pure": "adding up pure differential privacy",
     "rdp": "Renyi divergences with the tight conversion",
     "rdp-mironov": "Renyi divergences with Mironov's conversion",
-    "wang": "the bound of Wang et al. for sampling without replacement",
-    "wang-mironov": "the bound of Wang et al. with Mironov's conversion",
+    "wang": "Renyi divergences, by Wang et al. where sampling is without replacement",
+    "wang-mironov": "Renyi divergences (Wang et al. without replacement), Mironov's conversion",
     "zcdp": "zero-concentrated differential privacy",
     "none": "no accountant: nothing is bounded",
 }

@@ -42,6 +42,10 @@ class State(NamedTuple):
     control: Params
 
 
+def _model_and_control(state: State) -> tuple[Params, Params]:
+    return state.params, state.control
+
+
 @dataclass(frozen=True, kw_only=True)
 class DPScaffold(Algorithm):
     """SCAFFOLD under privacy, for records or for clients."""
@@ -90,7 +94,6 @@ class DPScaffold(Algorithm):
 
     def phases(self, task: Task, population: Population) -> tuple[Phase, ...]:
         """One exchange: corrected local steps, and the new control variate."""
-        send = lambda state: (state.params, state.control)  # noqa: E731
         if self.protects == "client":
             return (
                 Phase(
@@ -98,7 +101,7 @@ class DPScaffold(Algorithm):
                     client=self._client_level(task),
                     server=self._server_from_updates(population),
                     releases={"update": self.release},
-                    send=send,
+                    send=_model_and_control,
                     remember=self._remember,
                 ),
             )
@@ -111,7 +114,7 @@ class DPScaffold(Algorithm):
                 client=self._record_level(task),
                 server=self._server_from_controls(population),
                 releases=releases,
-                send=send,
+                send=_model_and_control,
             ),
         )
 
