@@ -5,10 +5,11 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types docs bench clean
+.PHONY: help setup demo test lint types docs bench bench-quick bench-accounting reproduce clean \
+	deploy-demo deploy-test soak
 
 help: ## show this list
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -34,8 +35,32 @@ types: $(STAMP) ## mypy, strict
 docs: $(STAMP) ## build the documentation; a broken link fails
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-bench: $(STAMP) ## accounting benchmarks
+bench: $(STAMP) ## speed against the peers, scaling, accounting (about an hour)
+	$(BIN)/python -m benchmarks.speed
+	$(BIN)/python -m benchmarks.scaling
+	$(BIN)/python -m benchmarks.speed.page
 	$(BIN)/python -m benchmarks.accounting
 
+bench-quick: $(STAMP) ## speed of Tacit alone, under 5 minutes
+	$(BIN)/python -m benchmarks.speed --quick
+
+bench-accounting: $(STAMP) ## accounting benchmarks
+	$(BIN)/python -m benchmarks.accounting
+
+reproduce: $(STAMP) ## all tables and figures, and the results page; goes on where it was
+	$(BIN)/tacit reproduce all
+	$(BIN)/tacit reproduce page --readme README.md
+
+deploy-demo: $(STAMP) ## a server and three hospitals as real processes, over TLS
+	@$(BIN)/tacit deploy demo
+
+deploy-test: $(STAMP) ## the deployment between real processes (some minutes)
+	TACIT_PROCESSES=1 $(BIN)/python -m pytest tests/deployment/test_processes.py
+
+soak: $(STAMP) ## the deployment under SIGKILL and over hundreds of rounds
+	$(BIN)/python -m benchmarks.deployment overhead
+	$(BIN)/python -m benchmarks.deployment soak
+	$(BIN)/python -m benchmarks.deployment kills
+
 clean: ## remove what was made
-	rm -rf $(VENV) site build .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) .bench site build .mypy_cache .ruff_cache .pytest_cache

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from tacit.accounting import Ledger as Ledger
     from tacit.algorithms import ISRLDP as ISRLDP
     from tacit.algorithms import AdaptDPFedAvg as AdaptDPFedAvg
+    from tacit.algorithms import Auto as Auto
+    from tacit.algorithms import AutoLocal as AutoLocal
     from tacit.algorithms import DPFedAvg as DPFedAvg
     from tacit.algorithms import DPFedEXP as DPFedEXP
     from tacit.algorithms import DPNormFedAvg as DPNormFedAvg
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "AdaptDPFedAvg": "tacit.algorithms",
+    "Auto": "tacit.algorithms",
+    "AutoLocal": "tacit.algorithms",
     "Budget": "tacit.accounting",
     "DPFedAvg": "tacit.algorithms",
     "DPFedEXP": "tacit.algorithms",
@@ -58,6 +62,8 @@ _WHERE = {
 __all__ = [
     "ISRLDP",
     "AdaptDPFedAvg",
+    "Auto",
+    "AutoLocal",
     "Budget",
     "DPFedAvg",
     "DPFedEXP",

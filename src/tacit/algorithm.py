@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
 import jax
@@ -20,10 +21,12 @@ from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, Mechanism, NoNoise
 from tacit.release import At, Release
 from tacit.sampling import Cohort, FullCohort
-from tacit.tasks.base import Params, Record, Task
+from tacit.tasks.base import HostRecords, Params, Record, Task
 from tacit.tree import Tree
 
 Message = Mapping[str, Tree]
+
+AT_ONCE = 1024  # more rows together would only take memory
 
 
 @dataclass(frozen=True)
@@ -43,11 +46,20 @@ class Population:
         return min(self.sizes)
 
 
-class ClientData(NamedTuple):
-    """A client's records, in rows of a static number of which the first ``size`` count."""
+@partial(
+    jax.tree_util.register_dataclass, data_fields=("records", "size"), meta_fields=("at_once",)
+)
+@dataclass(frozen=True)
+class ClientData:
+    """A client's records, in rows of a static number of which the first ``size`` count.
+
+    ``at_once`` is how many rows to treat together: clients of very different sizes are worked
+    through in parts, or the small ones would cost as much as the largest.
+    """
 
     records: Record
     size: Array
+    at_once: int = AT_ONCE
 
     @property
     def capacity(self) -> int:
@@ -160,6 +172,7 @@ class Algorithm(ABC):
 
     relation: Relation = "add-remove"
     probed: ClassVar[str | None] = None  # the field whose signal and noise a simulation watches
+    prelude_share: ClassVar[float] = 0.05  # of the budget's mu squared, where there is a prelude
 
     @property
     def cohort(self) -> Cohort:
@@ -182,6 +195,19 @@ class Algorithm(ABC):
     def model(self, state: Any) -> Params:
         """The model that the run returns."""
         return state.params
+
+    def prepared(self, records: HostRecords) -> HostRecords:
+        """The records as the method wants them: a public map of each record by itself."""
+        return records
+
+    def prelude(self, task: Task, population: Population) -> Algorithm | None:
+        """What the method releases once before round 0 (see ``algorithms.prelude``), or nothing."""
+        del task, population
+        return None
+
+    def enough_rounds(self) -> int | None:
+        """The rounds that the method wants at its present noise; None: its user says."""
+        return None
 
     def planned(self, population: Population, rounds: int) -> Self:
         """The same method for a run of so many rounds; for schedules that depend on them."""

@@ -12,11 +12,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from tacit import tree
+from tacit import span, tree
 from tacit.algorithm import ClientData
 from tacit.bounds import Clip, Normalize
 from tacit.release import Release
-from tacit.sampling import Batch
+from tacit.sampling import Batch, FullBatch
 from tacit.tasks.base import Params, Record, Task
 from tacit.tree import Tree
 
@@ -49,6 +49,10 @@ def gradient_steps(
     correction: Correction = None,
 ) -> Params:
     """``steps`` steps of gradient descent; a correction is added to every gradient."""
+    if isinstance(batch, FullBatch) and span.is_shorter(task, params, data, steps):
+        return span.span_steps(
+            task, params, data, steps=steps, step_size=step_size, correction=correction
+        )
 
     def one(step: Array, current: Params) -> Params:
         direction = gradient(task, batch, key, step, current, data)
@@ -152,24 +156,21 @@ def bounded_sum(
 ) -> Tree:
     """The sum over records of weight times bounded gradient; weights are 0 or 1.
 
-    Where the task knows its gradients' norms, bounding is a reweighting of the losses and one
-    gradient; otherwise each record's gradient is formed and bounded.
+    Where the task knows its records' gradients by their norms, bounding is a factor for each;
+    otherwise each record's gradient is formed and bounded.
     """
-    squared = task.sq_norms(params, records)
-    if squared is None or not isinstance(release.bound, (Clip, Normalize)):
+    known = task.by_record(params, records)
+    if known is None or not isinstance(release.bound, (Clip, Normalize)):
         each = jax.vmap(jax.grad(task.loss), in_axes=(None, 0))(params, records)
         bounded = jax.vmap(lambda g: release.bound(g, radius))(each)
         return jax.tree.map(lambda v: jnp.tensordot(weights.astype(v.dtype), v, axes=1), bounded)
-    dtype = squared.dtype
+    squared, dtype = known.squared, known.squared.dtype
     sound = jnp.isfinite(squared) & (squared > 0)
     norms = jnp.sqrt(jnp.where(sound, squared, 1))
     ratio = jnp.asarray(radius, dtype) * (1 - 16 * jnp.finfo(dtype).eps) / norms
     if isinstance(release.bound, Clip):
         ratio = jnp.minimum(ratio, 1)
-    factors = lax.stop_gradient(jnp.where(sound, ratio, 0) * weights.astype(dtype))
-    # A record whose gradient overflows must not turn the sum into NaN through 0 * inf.
-    kept = jax.tree.map(lambda v: jnp.where(_rows(sound, v), v, 0), dict(records))
-    return jax.grad(lambda p: jnp.vdot(factors, task.losses(p, kept)))(params)
+    return known.weighted(jnp.where(sound, ratio, 0) * weights.astype(dtype))
 
 
 def sum_over_chosen(
@@ -182,7 +183,7 @@ def sum_over_chosen(
 ) -> tuple[Tree, Array]:
     """The sum of ``total(records, weights)`` over the chunks of a batch, and the batch's size."""
     order, count = batch.chosen(key, step, data.size, data.capacity)
-    chunk = batch.chunk(data.capacity)
+    chunk = min(batch.chunk(data.capacity), data.at_once)
     dtype = _dtype(like)
 
     def one(number: Array | int) -> Tree:
@@ -205,10 +206,6 @@ def sum_over_chosen(
         lambda c: c[0] < trips, add, (jnp.zeros((), trips.dtype), tree.zeros_like(like))
     )
     return summed, count
-
-
-def _rows(flags: Array, like: Array) -> Array:
-    return flags.reshape(flags.shape + (1,) * (like.ndim - 1))
 
 
 def _dtype(params: Params) -> jnp.dtype:

@@ -13,17 +13,26 @@ from typing import Protocol
 
 import jax
 import jax.numpy as jnp
-from jax import Array, lax
+import numpy as np
+from jax import Array
 
-from tacit.accounting.events import Everyone, FixedSize, Poisson, SamplingScheme, ShuffledEpochs
+from tacit import draws
+from tacit.accounting.events import (
+    Everyone,
+    FixedSize,
+    Poisson,
+    SamplingScheme,
+    ShuffledEpochs,
+    Turns,
+)
 from tacit.errors import TacitError
 
 
 class Cohort(Protocol):
     """Which clients take part in a round."""
 
-    def mask(self, key: Array, clients: int) -> Array:
-        """True for the clients that take part."""
+    def mask(self, key: Array, clients: int, round_: Array | int = 0) -> Array:
+        """True for the clients that take part in this round."""
         ...
 
     def expected(self, clients: int) -> float:
@@ -39,9 +48,9 @@ class Cohort(Protocol):
 class FullCohort:
     """Every client takes part in every round."""
 
-    def mask(self, key: Array, clients: int) -> Array:
+    def mask(self, key: Array, clients: int, round_: Array | int = 0) -> Array:
         """All True."""
-        del key
+        del key, round_
         return jnp.ones(clients, bool)
 
     def expected(self, clients: int) -> float:
@@ -63,8 +72,9 @@ class PoissonCohort:
     def __post_init__(self) -> None:
         Poisson(rate=self.rate)
 
-    def mask(self, key: Array, clients: int) -> Array:
+    def mask(self, key: Array, clients: int, round_: Array | int = 0) -> Array:
         """Independent coins."""
+        del round_
         return _coins(key, clients, self.rate)
 
     def expected(self, clients: int) -> float:
@@ -83,10 +93,11 @@ class FixedCohort:
 
     size: int
 
-    def mask(self, key: Array, clients: int) -> Array:
+    def mask(self, key: Array, clients: int, round_: Array | int = 0) -> Array:
         """True for ``size`` clients, uniformly."""
+        del round_
         self._check(clients)
-        chosen = jax.random.permutation(key, clients)[: self.size]
+        chosen = draws.distinct(key, clients, self.size, self.size)
         return jnp.zeros(clients, bool).at[chosen].set(True)
 
     def expected(self, clients: int) -> float:
@@ -102,6 +113,45 @@ class FixedCohort:
     def _check(self, clients: int) -> None:
         if not 1 <= self.size <= clients:
             raise TacitError(f"a cohort of {self.size} cannot be drawn from {clients} clients.")
+
+
+@dataclass(frozen=True)
+class TurnsCohort:
+    """Disjoint groups of clients that take turns: a client speaks once in ``groups`` rounds.
+
+    Who is in which group is public and drawn before training, so a run of T rounds costs a client
+    the releases of its own T / groups rounds and no more. Sizes differ by at most one client.
+    """
+
+    groups: int
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        Turns(groups=self.groups, seed=self.seed)
+
+    def mask(self, key: Array, clients: int, round_: Array | int = 0) -> Array:
+        """True for the group whose turn it is."""
+        del key
+        self._check(clients)
+        order = np.random.default_rng([self.seed, clients]).permutation(clients)
+        return jnp.asarray(order % self.groups) == jnp.asarray(round_) % self.groups
+
+    def expected(self, clients: int) -> float:
+        """A group's share of all; the same divisor for every group."""
+        self._check(clients)
+        return clients / self.groups
+
+    def scheme(self, clients: int) -> SamplingScheme:
+        """No amplification: whose turn it is, is public; but nobody pays for another's turn."""
+        self._check(clients)
+        return Turns(groups=self.groups, seed=self.seed)
+
+    def _check(self, clients: int) -> None:
+        if self.groups > clients:
+            raise TacitError(
+                f"{clients} clients cannot take turns in {self.groups} groups: some would be"
+                " empty. Take fewer groups, or let clients speak more often."
+            )
 
 
 class Batch(Protocol):
@@ -127,9 +177,6 @@ class Batch(Protocol):
         ...
 
 
-_MOST_AT_ONCE = 1024
-
-
 @dataclass(frozen=True)
 class FullBatch:
     """All records in every step."""
@@ -144,8 +191,8 @@ class FullBatch:
         return size
 
     def chunk(self, capacity: int) -> int:
-        """All at once, up to a limit of memory."""
-        return min(capacity, _MOST_AT_ONCE)
+        """All of them."""
+        return capacity
 
     def scheme(self, size: int) -> SamplingScheme:
         """No amplification."""
@@ -166,10 +213,10 @@ class FixedBatch:
         _check_batch(self.size)
 
     def chosen(self, key: Array, step: Array, size: Array, capacity: int) -> tuple[Array, Array]:
-        """The records with the highest random scores."""
-        scores = _scores(jax.random.fold_in(key, step), size, capacity)
-        _, order = lax.top_k(scores, min(self.size, capacity))
-        return order, jnp.minimum(self.size, size)
+        """Different records, every set equally likely."""
+        count = jnp.minimum(self.size, size)
+        most = min(self.size, capacity)
+        return draws.distinct(jax.random.fold_in(key, step), size, count, most), count
 
     def expected(self, size: Array | int) -> Array | float:
         """The batch size, or all records of a smaller client."""
@@ -177,7 +224,7 @@ class FixedBatch:
 
     def chunk(self, capacity: int) -> int:
         """The batch."""
-        return min(self.size, capacity, _MOST_AT_ONCE)
+        return min(self.size, capacity)
 
     def scheme(self, size: int) -> SamplingScheme:
         """Fixed-size sampling, independent in every step."""
@@ -206,7 +253,7 @@ class PoissonBatch:
 
     def chunk(self, capacity: int) -> int:
         """A little above the expected batch, so that nearly every batch is one chunk."""
-        return min(self.size + math.ceil(4 * math.sqrt(self.size)), capacity, _MOST_AT_ONCE)
+        return min(self.size + math.ceil(4 * math.sqrt(self.size)), capacity)
 
     def scheme(self, size: int) -> SamplingScheme:
         """Poisson sampling of records."""
@@ -238,7 +285,7 @@ class ShuffledBatches:
 
     def chunk(self, capacity: int) -> int:
         """The batch."""
-        return min(self.size, capacity, _MOST_AT_ONCE)
+        return min(self.size, capacity)
 
     def scheme(self, size: int) -> SamplingScheme:
         """One release per epoch touches a record."""
@@ -247,7 +294,7 @@ class ShuffledBatches:
 
 def _coins(key: Array, count: int, rate: Array | float) -> Array:
     """Coins that fall with probability ``rate`` to within 2^-21 of it, never above it."""
-    bits = jax.random.bits(key, (count,), jnp.uint32)
+    bits = draws.words(key, count)
     if isinstance(rate, (int, float)):
         threshold = jnp.asarray(min(int(rate * 2**32), 2**32 - 1), jnp.uint32)
         return (bits < threshold) | (rate >= 1)
@@ -263,7 +310,7 @@ def _threshold(rate: Array) -> Array:
 
 def _scores(key: Array, size: Array, capacity: int) -> Array:
     """Random scores of the client's records, 0 for the rows beyond; 32 bits, so ties are rare."""
-    bits = jnp.maximum(jax.random.bits(key, (capacity,), jnp.uint32), 1)
+    bits = jnp.maximum(draws.words(key, capacity), 1)
     return jnp.where(jnp.arange(capacity) < size, bits, 0)
 
 

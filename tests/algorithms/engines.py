@@ -21,7 +21,6 @@ from tacit.data.federation import Federation
 from tacit.planning import Plan
 from tacit.release import Release
 from tacit.simulation import Simulator
-from tacit.simulation.layout import lay_out
 from tacit.streams import Stream
 from tacit.wire import client as wire_client
 
@@ -117,14 +116,14 @@ def _forget_programs() -> None:
 def with_records(engine: Simulator, federation: Federation) -> None:
     """Give a compiled simulator the records of another federation of the same sizes."""
     assert np.array_equal(engine.federation.sizes, federation.sizes)
-    engine._data = lay_out(federation, engine._mesh, np.dtype(engine.dtype))
+    engine.load(federation)
 
 
 def cohorts(case: Case, clients: int, rounds: int) -> list[np.ndarray]:
     """Who takes part in each round."""
     stream, cohort = Stream.seeded(SEED), case.planned().cohort
     return [
-        np.flatnonzero(np.asarray(cohort.mask(stream.cohort(r), clients))) for r in range(rounds)
+        np.flatnonzero(np.asarray(cohort.mask(stream.cohort(r), clients, r))) for r in range(rounds)
     ]
 
 

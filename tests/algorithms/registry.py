@@ -9,17 +9,22 @@ paper promises, each a function of an ``Outcome``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pytest
 from two_phases import TwoPhases
 
+from tacit.accounting.events import Everyone, repeated
+from tacit.accounting.leaves import leaves
 from tacit.algorithm import Algorithm, Population
 from tacit.algorithms import (
     ISRLDP,
     AdaptDPFedAvg,
+    Auto,
+    AutoLocal,
     DPFedAvg,
     DPFedEXP,
     DPNormFedAvg,
@@ -30,9 +35,10 @@ from tacit.algorithms import (
     RecordDPFedAvg,
 )
 from tacit.data.federation import Federation
-from tacit.sampling import FixedCohort, PoissonCohort
+from tacit.planning import Plan
+from tacit.sampling import FixedCohort, PoissonCohort, TurnsCohort
 from tacit.tasks.base import Task
-from tacit.tasks.logistic import Logistic
+from tacit.tasks.logistic import Logistic, Multinomial
 
 FEATURES = 3
 RAGGED = (5, 7, 6, 5, 7)
@@ -130,6 +136,25 @@ def noise_falls(outcome: Outcome) -> None:
     """The dynamic allocation gives the last rounds the least noise."""
     levels = outcome.algorithm.levels
     assert all(a > b for a, b in pairwise(levels))
+
+
+def step_follows_the_noise(outcome: Outcome) -> None:
+    """Auto's step is the inverse of its noise, and half of it under twice the noise."""
+    algorithm = outcome.algorithm
+    assert algorithm.lr == pytest.approx(1 / (outcome.case.rounds**0.5 * algorithm.spread))
+    louder = replace(algorithm, noise=2 * algorithm.noise)
+    assert louder.lr / algorithm.lr == pytest.approx(algorithm.spread / louder.spread)
+    assert louder.lr < algorithm.lr
+
+
+def a_client_pays_for_its_own_turns(outcome: Outcome) -> None:
+    """The run costs the releases of the client that is asked most often, not those of all."""
+    case, algorithm = outcome.case, outcome.algorithm
+    plan = Plan(case.algorithm(), case.task(), case.population, case.rounds)
+    turns = -(-case.rounds // algorithm.cohort.groups)
+    once = algorithm.release.event(0, relation=plan.relation, cohort=Everyone(), records=1)
+    assert turns < case.rounds
+    assert leaves(plan.total(), plan.relation) == leaves(repeated(once, turns), plan.relation)
 
 
 CASES: tuple[Case, ...] = (
@@ -299,6 +324,38 @@ CASES: tuple[Case, ...] = (
     Case(
         id="isrl-dp",
         algorithm=lambda: ISRLDP(noise=1.0, strong_convexity=0.1, batches="fixed", batch_size=3),
+    ),
+    Case(id="auto", algorithm=lambda: Auto(noise=1.0), properties=(step_follows_the_noise,)),
+    Case(
+        id="auto-poisson",
+        algorithm=lambda: Auto(noise=1.0, prior=True, clients_per_round=PoissonCohort(0.6)),
+        task=lambda: Multinomial(features=FEATURES, classes=2),
+    ),
+    Case(
+        id="auto-turns",
+        algorithm=lambda: Auto(noise=1.0, clients_per_round=TurnsCohort(2)),
+        properties=(a_client_pays_for_its_own_turns,),
+    ),
+    Case(
+        id="auto-record",
+        algorithm=lambda: Auto(noise=1.0, protects="record", average_rounds=2),
+        properties=(step_follows_the_noise,),
+    ),
+    Case(
+        id="auto-local",
+        algorithm=lambda: AutoLocal(noise=0.25),
+        properties=(step_follows_the_noise, a_client_pays_for_its_own_turns),
+    ),
+    Case(
+        id="auto-local-twice",
+        algorithm=lambda: AutoLocal(noise=0.25, times=2, sampler="rejection"),
+        rounds=4,
+        properties=(a_client_pays_for_its_own_turns,),
+    ),
+    Case(
+        id="auto-local-gaussian",
+        algorithm=lambda: AutoLocal(noise=2.0, mechanism="gaussian", prior=False),
+        properties=(a_client_pays_for_its_own_turns,),
     ),
     Case(id="two-phases", algorithm=lambda: TwoPhases()),
 )

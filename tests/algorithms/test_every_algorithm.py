@@ -29,6 +29,7 @@ from registry import CASES, Case
 
 from tacit import tree
 from tacit.accounting import DpEvent, Ledger, compose
+from tacit.accounting.events import in_turn
 from tacit.algorithm import releases
 from tacit.data.federation import Federation
 from tacit.release import At, Release
@@ -157,29 +158,29 @@ def check_wire_ledgers(case: Case, wire: LocalFederation, asked: list[np.ndarray
     plan, cohort = plan_of(case), case.planned().cohort.scheme(case.population.clients)
     phases = plan.algorithm.phases(plan.task, plan.population)
 
-    def due(places: tuple[At, ...], rounds: list[int], records: int) -> DpEvent:
-        return compose(
-            *(
-                phase.event(
-                    r, relation=plan.relation, cohort=cohort, records=records, places=places
-                )
-                for r in rounds
-                for phase in phases
-            )
-        )
+    def due(places: tuple[At, ...], rounds: list[int], records: int) -> list[DpEvent]:
+        return [
+            phase.event(r, relation=plan.relation, cohort=cohort, records=records, places=places)
+            for r in rounds
+            for phase in phases
+        ]
 
-    def check(ledger: Ledger, event: DpEvent) -> None:
+    def check(ledger: Ledger, *events: DpEvent) -> None:
+        event = compose(*events)
         assert parts(ledger.spent(), plan.relation) == parts(event, plan.relation)
         assert all(charge.done for charge in ledger.charges)
 
-    check(
-        wire.server.ledger, due(("aggregate",), list(range(case.rounds)), plan.population.smallest)
+    of_server = (
+        in_turn(event, r, cohort)
+        for r in range(case.rounds)
+        for event in due(("aggregate",), [r], plan.population.smallest)
     )
+    check(wire.server.ledger, *of_server)
     for index, client in enumerate(wire.clients):
         took_part = [r for r in range(case.rounds) if index in asked[r]]
         check(
             client.holdings.ledger,
-            due(("step", "message"), took_part, case.population.sizes[index]),
+            *due(("step", "message"), took_part, case.population.sizes[index]),
         )
     if is_local(case) and all(len(members) == case.population.clients for members in asked):
         smallest = wire.clients[int(np.argmin(case.population.sizes))]

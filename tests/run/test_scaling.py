@@ -119,7 +119,8 @@ def test_a_large_budget_finds_the_mean_and_the_scale(clinics: Path, name: str) -
 
 def released(prepared: Prepared) -> Scaling:
     assert prepared.plan.prelude is not None
-    return scaling.scaled(prepared.plan.prelude, prepared.federation, 3, "float32")[1]
+    outcome = scaling.opened(prepared.plan.prelude, prepared.federation, 3, "float32")[1]
+    return {name: (found["mean"], found["scale"]) for name, found in outcome.items()}
 
 
 def test_without_privacy_the_release_is_exact_and_the_sentence_says_so(clinics: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -31,8 +31,9 @@ class Only:
     """A cohort of one known client."""
 
     client: int
+    groups: ClassVar[int] = 1
 
-    def mask(self, key: Any, clients: int) -> Any:
+    def mask(self, key: Any, clients: int, round_: Any = 0) -> Any:
         return jnp.arange(clients) == self.client
 
     def expected(self, clients: int) -> float:

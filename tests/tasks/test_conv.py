@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tacit.tasks import make
 from tacit.tasks.conv import conv2d, depthwise2d, max_pool, output_size, tile_width
+from tacit.tasks.conv_batch import conv_pool
 
 SHAPES = [
     # height, width, cin, kh, kw, cout, stride, padding
@@ -99,6 +101,66 @@ def test_depthwise_is_a_grouped_convolution(stride, padding, x64):
 def test_max_pool_by_hand():
     x = jnp.arange(15.0).reshape(3, 5, 1)
     np.testing.assert_array_equal(max_pool(x, 2)[..., 0], [[6, 8]])
+
+
+def test_the_gradient_of_equal_values_goes_to_the_first():
+    x = jnp.array([[1.0, 3.0], [3.0, 2.0]])[..., None]
+    grad = jax.grad(lambda x: jnp.sum(max_pool(x, 2)))(x)
+    np.testing.assert_array_equal(grad[..., 0], [[0, 1], [0, 0]])
+
+
+POOLED = [
+    # height, width, cin, kernel, cout, pooling, padding
+    (28, 28, 1, 4, 4, 2, "valid"),
+    (12, 12, 4, 4, 8, 2, "valid"),
+    (11, 13, 2, 3, 3, 3, "same"),
+    (7, 9, 3, 2, 5, 1, "valid"),
+    (8, 6, 2, 5, 2, 2, "same"),
+]
+
+
+@pytest.mark.parametrize("shape", POOLED)
+def test_the_form_for_batches_is_convolution_then_pooling(shape, x64):
+    height, width, cin, k, cout, size, padding = shape
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal((3, height, width, cin))
+    kernel = rng.standard_normal((k, k, cin, cout))
+
+    def by_record(x, kernel):
+        one = lambda image: max_pool(conv2d(image, kernel, padding=padding, form="lax"), size)
+        return jax.vmap(one)(x)
+
+    def as_batch(x, kernel):
+        last = jnp.moveaxis(jnp.moveaxis(x, 0, -1), 2, 0)
+        out = conv_pool(last, kernel, size=size, padding=padding)
+        return jnp.moveaxis(jnp.moveaxis(out, 0, 2), -1, 0)
+
+    def study(form):
+        value = lambda x, kernel: jnp.sum(jnp.sin(form(x, kernel)))
+        return jax.jit(form)(x, kernel), *jax.jit(jax.grad(value, argnums=(0, 1)))(x, kernel)
+
+    for a, b in zip(study(by_record), study(as_batch), strict=True):
+        assert a.shape == b.shape
+        np.testing.assert_allclose(a, b, atol=1e-10)
+
+
+@pytest.mark.parametrize("options", [{}, {"padding": "same", "activation": "tanh", "pool": 3}])
+def test_a_network_says_the_same_of_a_batch_as_of_each_record(options, x64):
+    """Also where a blank image makes all values of a pooling block equal."""
+    task = make("cnn", shape=(16, 16, 2), classes=3, **options)
+    params = task.init(jax.random.key(3))
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((5, 16, 16, 2))
+    x[1] = 0
+    records = {"x": jnp.asarray(x), "y": jnp.array([0, 1, 2, 1, 0])}
+    each = jax.vmap(task.loss, in_axes=(None, 0))
+    np.testing.assert_allclose(task.losses(params, records), each(params, records), atol=1e-12)
+
+    def gradient(form):
+        return jax.tree.leaves(jax.jit(jax.grad(lambda p: jnp.sum(form(p, records))))(params))
+
+    for a, b in zip(gradient(task.losses), gradient(each), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-10)
 
 
 @given(st.integers(1, 64), st.integers(1, 7), st.integers(1, 300))

@@ -104,10 +104,33 @@ def test_analytic_gradient_norms_equal_those_of_autodiff(task, records, x64):
     norms = jax.jit(task.sq_norms)(params, records)
     if norms is None:
         assert task.constants(1.0) is None
+        assert jax.eval_shape(task.by_record, params, records) is None
         return
     _, _, gradients = study(task, params, records)
     flat = np.concatenate([np.reshape(g, (len(norms), -1)) for g in leaves_of(gradients)], axis=1)
     np.testing.assert_allclose(norms, np.sum(flat**2, axis=1), rtol=1e-10)
+    factors = np.linspace(0.5, 2.0, len(norms))
+    factors[1] = 0
+    summed = jax.jit(lambda p, r, f: task.by_record(p, r).weighted(f))(params, records, factors)
+    for found, each in zip(leaves_of(summed), leaves_of(gradients), strict=True):
+        np.testing.assert_allclose(found, np.tensordot(factors, each, axes=1), atol=1e-10)
+
+
+@every
+def test_a_record_without_a_factor_is_not_felt(task, records, x64):
+    params = some_params(task)
+    name = "a" if "a" in records else "x"
+    if jax.eval_shape(task.sq_norms, params, records) is None or records[name].dtype.kind != "f":
+        return
+    broken = {**records, name: np.array(records[name])}
+    broken[name][0] = np.inf
+    factors = np.ones(len(records[name]))
+    factors[0] = 0
+    weigh = jax.jit(lambda p, r: task.by_record(p, r).weighted(factors))
+    for found, expected in zip(
+        leaves_of(weigh(params, broken)), leaves_of(weigh(params, records)), strict=True
+    ):
+        np.testing.assert_array_equal(found, expected)
 
 
 @every

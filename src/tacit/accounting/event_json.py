@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from dp_accounting import dp_event
 
-from tacit.accounting.events import PureDpEvent
+from tacit.accounting.events import GroupDpEvent, PureDpEvent
 from tacit.errors import LedgerError
 
 MAX_DEPTH: Final = 16
@@ -82,6 +82,10 @@ _FORMS: Final[Mapping[str, tuple[type[dp_event.DpEvent], Mapping[str, Field | st
     "sampled-without-replacement": (
         dp_event.SampledWithoutReplacementDpEvent,
         {"source_dataset_size": _count, "sample_size": _count, "event": _ONE},
+    ),
+    "group": (
+        GroupDpEvent,
+        {"group": _count, "groups": _count, "seed": _count, "event": _ONE},
     ),
     "self-composed": (dp_event.SelfComposedDpEvent, {"count": _count, "event": _ONE}),
     "composed": (dp_event.ComposedDpEvent, {"events": _MANY}),
@@ -166,6 +170,11 @@ def _check_sizes(name: str, values: Mapping[str, Any]) -> None:
                 f"a sample of {sample} from {source} without replacement is not possible: take"
                 " between 1 and all of them."
             )
+    if name == "group" and not values["group"] < values["groups"]:
+        raise LedgerError(
+            f"group {values['group']} of {values['groups']} groups is not there: they are numbered"
+            " from 0."
+        )
 
 
 def _check_depth(depth: int) -> None:

@@ -31,6 +31,21 @@ class PureDpEvent(dp_event.DpEvent):  # type: ignore[misc]
     epsilon: float
 
 
+@attr.s(frozen=True, slots=True, auto_attribs=True)
+class GroupDpEvent(dp_event.DpEvent):  # type: ignore[misc]
+    """An event that touches only the units of one of several disjoint groups.
+
+    ``groups`` and ``seed`` say which partition of the units it is. Composed with events of other
+    groups of the same partition it costs the worst group: nobody is in two of them. Groups of two
+    partitions may overlap, and add up.
+    """
+
+    group: int
+    groups: int
+    seed: int
+    event: dp_event.DpEvent
+
+
 @dataclass(frozen=True, kw_only=True)
 class Everyone:
     """No sampling: every unit takes part each time."""
@@ -81,7 +96,22 @@ class ShuffledEpochs:
             raise TacitError(f"an epoch has at least one batch, not {self.batches}.")
 
 
-SamplingScheme = Everyone | Poisson | FixedSize | ShuffledEpochs
+@dataclass(frozen=True, kw_only=True)
+class Turns:
+    """Disjoint groups, fixed before the run; round r touches group r mod ``groups`` only."""
+
+    groups: int
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.groups < 1 or self.seed < 0:
+            raise TacitError(
+                f"units take turns in at least one group, from a seed of at least 0, not in"
+                f" {self.groups} from {self.seed}."
+            )
+
+
+SamplingScheme = Everyone | Poisson | FixedSize | ShuffledEpochs | Turns
 
 
 def sensitivity(radius: float, relation: Relation, shape: Shape = "ball") -> float:
@@ -162,6 +192,13 @@ def repeated(event: DpEvent, count: int) -> DpEvent:
     if count == 0:
         return dp_event.NoOpDpEvent()
     return event if count == 1 else dp_event.SelfComposedDpEvent(event, int(count))
+
+
+def in_turn(event: DpEvent, round_: int, scheme: SamplingScheme) -> DpEvent:
+    """The event of a round as it touches all units: those whose turn it is not pay nothing."""
+    if not isinstance(scheme, Turns) or isinstance(event, dp_event.NoOpDpEvent):
+        return event
+    return GroupDpEvent(round_ % scheme.groups, scheme.groups, scheme.seed, event)
 
 
 def _ratio(noise: float, moved: float) -> float:

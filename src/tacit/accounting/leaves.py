@@ -13,12 +13,15 @@ from typing import Literal
 
 from dp_accounting import dp_event
 
-from tacit.accounting.events import DpEvent, PureDpEvent
+from tacit.accounting.events import DpEvent, GroupDpEvent, PureDpEvent
 from tacit.accounting.guarantee import Relation
 from tacit.errors import TacitError
 
 Kind = Literal["gaussian", "laplace", "pure", "none"]
 Sampled = Literal["no", "poisson", "fixed"]
+
+_Group = tuple[int, int, int]  # group, groups, seed
+_Partition = tuple[int, int]  # groups, seed
 
 # A mechanism this revealing hides nothing that matters, and its square must not overflow.
 _REVEALING = 1e100
@@ -40,48 +43,94 @@ class Leaf:
 
 
 def leaves(event: DpEvent, relation: Relation) -> tuple[Leaf, ...]:
-    """The leaves of an event; all unsampled Gaussians are one leaf, exactly."""
+    """The leaves of an event; all unsampled Gaussians are one leaf, exactly.
+
+    Of the disjoint groups of a partition the worst counts.
+    """
+    common: list[Leaf] = []
+    partitions: dict[_Partition, dict[int, list[Leaf]]] = {}
+    for place, leaf in _walk(event, relation, 1):
+        if place is None:
+            common.append(leaf)
+        else:
+            groups = partitions.setdefault(place[1:], {})
+            groups.setdefault(place[0], []).append(leaf)
+    for groups in partitions.values():
+        common += _worst([_merged(members) for members in groups.values()])
+    return _merged(common)
+
+
+def _worst(groups: Iterable[tuple[Leaf, ...]]) -> list[Leaf]:
+    """Leaves that cover every group: exact when one group holds the events of all others."""
+    mu, counted = 0.0, dict[Leaf, int]()
+    for members in groups:
+        for leaf in members:
+            if leaf.kind == "gaussian" and leaf.sampled == "no":
+                mu = max(mu, leaf.size)
+            else:
+                key = replace(leaf, count=1)
+                counted[key] = max(counted.get(key, 0), leaf.count)
+    plain = [Leaf("gaussian", mu)] if mu else []
+    return plain + [replace(leaf, count=count) for leaf, count in counted.items()]
+
+
+def _merged(found: Iterable[Leaf]) -> tuple[Leaf, ...]:
+    """Equal leaves counted together, and unsampled Gaussians as the one that they are."""
     counted: dict[Leaf, int] = {}
-    for leaf in _walk(event, relation, 1):
+    for leaf in found:
         key = replace(leaf, count=1)
         counted[key] = counted.get(key, 0) + leaf.count
-    found = [
+    kept = [
         replace(leaf, count=count) for leaf, count in counted.items() if leaf.size > 0 and count > 0
     ]
-    plain = [leaf for leaf in found if leaf.kind == "gaussian" and leaf.sampled == "no"]
+    plain = [leaf for leaf in kept if leaf.kind == "gaussian" and leaf.sampled == "no"]
     if not plain:
-        return tuple(found)
+        return tuple(kept)
     mu = math.hypot(*(math.sqrt(leaf.count) * leaf.size for leaf in plain))
-    others = [leaf for leaf in found if leaf.kind != "gaussian" or leaf.sampled != "no"]
+    others = [leaf for leaf in kept if leaf.kind != "gaussian" or leaf.sampled != "no"]
     return (Leaf("gaussian", mu), *others)
 
 
-def _walk(event: DpEvent, relation: Relation, count: int) -> Iterable[Leaf]:
+def _walk(
+    event: DpEvent, relation: Relation, count: int, group: _Group | None = None
+) -> Iterable[tuple[_Group | None, Leaf]]:
+    """The leaves one by one, each with the group of units that it touches: None for all."""
     match event:
         case dp_event.NoOpDpEvent():
             return
-        case dp_event.NonPrivateDpEvent():
-            yield Leaf("none", math.inf, count=count)
         case dp_event.SelfComposedDpEvent():
-            yield from _walk(event.event, relation, count * _checked_count(event.count))
+            yield from _walk(event.event, relation, count * _checked_count(event.count), group)
         case dp_event.ComposedDpEvent():
             for part in event.events:
-                yield from _walk(part, relation, count)
+                yield from _walk(part, relation, count, group)
+        case GroupDpEvent():
+            if group is not None:
+                raise TacitError("an event touches one group of units, not a group of a group.")
+            touched = (event.group, event.groups, event.seed)
+            yield from _walk(event.event, relation, count, touched)
+        case _:
+            yield group, _mechanism(event, relation, count)
+
+
+def _mechanism(event: DpEvent, relation: Relation, count: int) -> Leaf:
+    match event:
+        case dp_event.NonPrivateDpEvent():
+            return Leaf("none", math.inf, count=count)
         case dp_event.PoissonSampledDpEvent():
             base = _single(event.event, relation)
-            yield _sampled(base, "poisson", event.sampling_probability, count)
+            return _sampled(base, "poisson", event.sampling_probability, count)
         case dp_event.SampledWithoutReplacementDpEvent():
             if relation != "replace-one":
                 raise TacitError("fixed-size sampling is accounted under replace-one only.")
             base = _single(event.event, relation)
             rate = event.sample_size / max(event.source_dataset_size, 1)
-            yield _sampled(base, "fixed", rate, count)
+            return _sampled(base, "fixed", rate, count)
         case dp_event.GaussianDpEvent():
-            yield _sized("gaussian", _inverse(event.noise_multiplier), count)
+            return _sized("gaussian", _inverse(event.noise_multiplier), count)
         case dp_event.LaplaceDpEvent():
-            yield _sized("laplace", _inverse(event.noise_multiplier), count)
+            return _sized("laplace", _inverse(event.noise_multiplier), count)
         case PureDpEvent():
-            yield _sized("pure", _number(event.epsilon, "an epsilon"), count)
+            return _sized("pure", _number(event.epsilon, "an epsilon"), count)
         case _:
             raise TacitError(f"there is no sound accounting here for {type(event).__name__}.")
 

@@ -1,6 +1,8 @@
 """The methods, one paper per file."""
 
 from tacit.algorithms.adaptdp_fedavg import AdaptDPFedAvg
+from tacit.algorithms.auto import Auto
+from tacit.algorithms.auto_local import AutoLocal
 from tacit.algorithms.dp_fedavg_record import RecordDPFedAvg
 from tacit.algorithms.dynamic_ldp import DynamicLDP
 from tacit.algorithms.fedavg import DPFedAvg, FedAvg
@@ -13,6 +15,8 @@ from tacit.algorithms.scaffold import DPScaffold
 __all__ = [
     "ISRLDP",
     "AdaptDPFedAvg",
+    "Auto",
+    "AutoLocal",
     "DPFedAvg",
     "DPFedEXP",
     "DPNormFedAvg",

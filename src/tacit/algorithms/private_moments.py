@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -33,11 +33,11 @@ from tacit.algorithm import (
     Phase,
     Population,
     ServerState,
-    releases,
-    unit_of,
 )
+from tacit.algorithms.prelude import Prelude, Released, place_of
 from tacit.bounds import Clip
-from tacit.data.waiting import Scaling, Waiting
+from tacit.data.federation import Federation
+from tacit.data.waiting import Scaling, Waiting, rescaled
 from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, NoNoise
 from tacit.release import At, Release
@@ -49,7 +49,7 @@ _TOO_NOISY = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateMoments(Algorithm):
+class PrivateMoments(Prelude):
     """One round that releases first and second moments of the waiting columns of ``x``."""
 
     columns: tuple[Waiting, ...]
@@ -57,6 +57,7 @@ class PrivateMoments(Algorithm):
     at: At = "aggregate"
     relation: Relation = "add-remove"
     noise: float = 0.0
+    file: ClassVar[str] = "scaling.json"
 
     def __post_init__(self) -> None:
         if not self.columns:
@@ -71,11 +72,7 @@ class PrivateMoments(Algorithm):
         columns: Sequence[Waiting],
     ) -> Self:
         """The release that protects whom this training protects, against the same observer."""
-        found = releases(training, task, population)
-        unit = unit_of(found)
-        at: At = "step" if unit == "record" else "message"
-        if any(release.at == "aggregate" for release in found.values()):
-            at = "aggregate"
+        unit, at = place_of(training, task, population)
         return cls(columns=tuple(columns), unit=unit, at=at, relation=training.relation)
 
     @property
@@ -146,6 +143,22 @@ class PrivateMoments(Algorithm):
             column.column: column.in_units(float(mean[i]), float(scale[i]))
             for i, column in enumerate(self.columns)
         }
+
+    def released(self, state: Any) -> Released:
+        """Mean and scale of every column."""
+        named = self.scaling(state)
+        return {name: {"mean": mean, "scale": scale} for name, (mean, scale) in named.items()}
+
+    def applied(self, federation: Federation, released: Released) -> Federation:
+        """Each waiting column minus its mean and divided by its scale."""
+        given = {
+            column.column: (
+                float(released[column.column]["mean"]),
+                float(released[column.column]["scale"]),
+            )
+            for column in self.columns
+        }
+        return rescaled(federation, self.columns, given)
 
     def with_noise(self, noise: float, phase: str | None = None) -> Self:
         """Noise of this standard deviation on the sum, in units of the bound."""

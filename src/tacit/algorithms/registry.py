@@ -10,10 +10,12 @@ from tacit.algorithm import Algorithm
 from tacit.errors import ConfigError
 from tacit.nearest import nearest
 from tacit.options import check_names, check_types
-from tacit.sampling import Cohort, FixedCohort, FullCohort, PoissonCohort
+from tacit.sampling import Cohort, FixedCohort, FullCohort, PoissonCohort, TurnsCohort
 
 ALGORITHMS: dict[str, str] = {
     "adaptdp-fedavg": "adaptdp_fedavg:AdaptDPFedAvg",
+    "auto": "auto:Auto",
+    "auto-local": "auto_local:AutoLocal",
     "dp-fedavg": "fedavg:DPFedAvg",
     "dp-fedavg-record": "dp_fedavg_record:RecordDPFedAvg",
     "dp-fedexp": "fedexp:DPFedEXP",
@@ -26,8 +28,8 @@ ALGORITHMS: dict[str, str] = {
 }
 
 _COHORT = "clients_per_round"
-_COHORT_OPTIONS = ("cohort_rate", "cohort_size")
-_FROM_PLAN = ("rounds", "clients")  # settled by [train], not by [algorithm]
+_COHORT_OPTIONS = ("cohort_rate", "cohort_size", "cohort_groups")
+_FROM_PLAN = ("rounds", "clients", "population")  # settled by [train], not by [algorithm]
 
 
 def names() -> tuple[str, ...]:
@@ -59,27 +61,38 @@ def options(name: str) -> dict[str, Any]:
 def make(name: str, **given: Any) -> Algorithm:
     """The algorithm of this name.
 
-    ``cohort_rate`` draws Poisson cohorts, ``cohort_size`` cohorts of a fixed size; without either
-    every client takes part in every round.
+    ``cohort_rate`` draws Poisson cohorts, ``cohort_size`` cohorts of a fixed size,
+    ``cohort_groups`` lets so many disjoint groups take turns; without any of them every client
+    takes part in every round.
     """
     cls, what = find(name), f"the algorithm {name!r}"
     check_names(what, given, options(name))
-    cohort = _cohort(given.pop("cohort_rate", None), given.pop("cohort_size", None))
+    cohort = _cohort(**{key: given.pop(key, None) for key in _COHORT_OPTIONS})
     checked = check_types(what, given, cls)
     if cohort is not None:
         checked[_COHORT] = cohort
     return cls(**checked)
 
 
-def _cohort(rate: Any, size: Any) -> Cohort | None:
-    if rate is not None and size is not None:
-        raise ConfigError("give cohort_rate (Poisson) or cohort_size (fixed), not both.")
-    if rate is not None:
-        if isinstance(rate, bool) or not isinstance(rate, (int, float)):
-            raise ConfigError(f"cohort_rate is {rate!r}; give a number above 0 and at most 1.")
-        return PoissonCohort(float(rate)) if rate != 1 else FullCohort()
-    if size is not None:
-        if isinstance(size, bool) or not isinstance(size, int):
-            raise ConfigError(f"cohort_size is {size!r}; give a whole number of clients.")
-        return FixedCohort(size)
+def _cohort(cohort_rate: Any, cohort_size: Any, cohort_groups: Any) -> Cohort | None:
+    if sum(given is not None for given in (cohort_rate, cohort_size, cohort_groups)) > 1:
+        raise ConfigError(
+            "give one of cohort_rate (Poisson), cohort_size (fixed) and cohort_groups (turns)."
+        )
+    if cohort_rate is not None:
+        if isinstance(cohort_rate, bool) or not isinstance(cohort_rate, (int, float)):
+            raise ConfigError(
+                f"cohort_rate is {cohort_rate!r}; give a number above 0 and at most 1."
+            )
+        return PoissonCohort(float(cohort_rate)) if cohort_rate != 1 else FullCohort()
+    if cohort_size is not None:
+        return FixedCohort(_whole("cohort_size", cohort_size, "clients"))
+    if cohort_groups is not None:
+        return TurnsCohort(_whole("cohort_groups", cohort_groups, "groups"))
     return None
+
+
+def _whole(name: str, value: Any, what: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ConfigError(f"{name} is {value!r}; give a whole number of {what}.")
+    return value

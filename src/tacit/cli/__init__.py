@@ -7,8 +7,10 @@ from collections.abc import Sequence
 
 import typer
 
-from tacit.cli import account, data, demo, ledger
+from tacit.cli import account, data, demo, deploy, ledger, site
+from tacit.cli import compare as comparing
 from tacit.cli import plan as planning
+from tacit.cli import reproduce as reproducing
 from tacit.cli import run as running
 from tacit.errors import TacitError
 
@@ -23,8 +25,12 @@ app.add_typer(account.account, name="account")
 app.add_typer(account.calibrate, name="calibrate")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(data.app, name="data")
+app.add_typer(deploy.app, name="deploy")
+app.add_typer(site.app, name="site")
 app.command("run")(running.run)
+app.command("compare")(comparing.compare)
 app.command("plan")(planning.plan)
+app.command("reproduce")(reproducing.reproduce)
 app.command("examples")(running.examples)
 app.command("demo")(demo.demo)
 

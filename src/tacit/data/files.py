@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tacit.cache import cache_folder
 from tacit.errors import DataError
 
 VARIABLE = "TACIT_DATA"
@@ -60,7 +61,7 @@ class Store:
         named = os.environ.get(VARIABLE, "")
         if named and not Path(named).is_dir():
             raise DataError(f"{VARIABLE} is {named!r}, which is not a folder: set it to one.")
-        return cls(((Path(named),) if named else ()) + (cache_folder(),), verify)
+        return cls(((Path(named),) if named else ()) + (download_folder(),), verify)
 
     def find(self, path: str) -> Path | None:
         """The file, plain or compressed, or None."""
@@ -112,15 +113,14 @@ class Store:
         return bool(file.instead) and all(self.find(path) is not None for path in file.instead)
 
     def _place(self) -> tuple[str, str]:
-        if self.roots and self.roots[0] != cache_folder():
+        if self.roots and self.roots[0] != download_folder():
             return str(self.roots[0]), ""
         return f"${VARIABLE}", f" (the variable {VARIABLE} names your data folder; it is not set)"
 
 
-def cache_folder() -> Path:
+def download_folder() -> Path:
     """Where downloads are kept when ``TACIT_DATA`` is not set."""
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "tacit" / "data"
+    return cache_folder("data")
 
 
 def read_bytes(path: Path) -> bytes:

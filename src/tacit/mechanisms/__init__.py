@@ -5,5 +5,6 @@ from tacit.mechanisms.gaussian import Gaussian
 from tacit.mechanisms.laplace import Laplace
 from tacit.mechanisms.none import NoNoise
 from tacit.mechanisms.privunit import PrivUnit
+from tacit.mechanisms.privunitg import PrivUnitG
 
-__all__ = ["Gaussian", "Laplace", "Mechanism", "NoNoise", "PrivUnit"]
+__all__ = ["Gaussian", "Laplace", "Mechanism", "NoNoise", "PrivUnit", "PrivUnitG"]

@@ -19,6 +19,7 @@ from tacit import tree
 from tacit.accounting.events import DpEvent, SamplingScheme, Shape
 from tacit.accounting.guarantee import Relation
 from tacit.errors import TacitError
+from tacit.mechanisms.rounded import wants_exact_noise
 from tacit.tree import Tree
 
 Levels = float | tuple[float, ...]
@@ -38,6 +39,10 @@ class Additive(ABC):
     @abstractmethod
     def draw(self, key: Array, count: int, dtype: jnp.dtype) -> Array:
         """So many independent draws of the standard law."""
+
+    @abstractmethod
+    def exactly(self, value: Tree, level: Array | float, radius: Array | float) -> Tree:
+        """The sum with noise that floating point arithmetic cannot betray, for real clients."""
 
     @abstractmethod
     def price(
@@ -68,6 +73,8 @@ class Additive(ABC):
 
     def noised(self, key: Array, value: Tree, radius: Array | float, round_: Array | int) -> Tree:
         """The sum with the noise of this round; one flat draw for all leaves compiles fastest."""
+        if wants_exact_noise():
+            return self.exactly(value, self._traced_level(round_), radius)
         leaves, structure = jax.tree.flatten(value)
         dtype = jnp.result_type(*leaves)
         drawn = self.draw(key, tree.size(value), dtype)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
+from tacit import draws
 from tacit.accounting.events import DpEvent, SamplingScheme, Shape, gaussian_event
 from tacit.accounting.guarantee import Relation
+from tacit.mechanisms import rounded
 from tacit.mechanisms.additive import Additive
+from tacit.tree import Tree
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,11 @@ class Gaussian(Additive):
 
     def draw(self, key: Array, count: int, dtype: jnp.dtype) -> Array:
         """Standard normals."""
-        return jax.random.normal(key, (count,), dtype)
+        return draws.normal(key, count, dtype)
+
+    def exactly(self, value: Tree, level: Array | float, radius: Array | float) -> Tree:
+        """Normals on a grid, from the operating system."""
+        return rounded.noised(value, level, radius)
 
     @property
     def variance(self) -> float:

@@ -12,6 +12,7 @@ from tacit.accounting.events import DpEvent, SamplingScheme, Shape, laplace_even
 from tacit.accounting.guarantee import Relation
 from tacit.errors import TacitError
 from tacit.mechanisms.additive import Additive
+from tacit.tree import Tree
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,11 @@ class Laplace(Additive):
                 " mechanism for vectors."
             )
         return jax.random.laplace(key, (count,), dtype)
+
+    def exactly(self, value: Tree, level: Array | float, radius: Array | float) -> Tree:
+        """Refused: there is no exact sampler for it."""
+        del value, level, radius
+        raise TacitError("Laplace noise has no exact sampler: take Gaussian noise to deploy.")
 
     @property
     def variance(self) -> float:

@@ -27,6 +27,7 @@ from jax.flatten_util import ravel_pytree
 from numpy.typing import NDArray
 from scipy.special import betainc, betaincinv, betaln, expit
 
+from tacit import draws
 from tacit.accounting.events import DpEvent, SamplingScheme, Shape, pure_event
 from tacit.accounting.guarantee import Relation
 from tacit.errors import TacitError
@@ -122,7 +123,7 @@ class PrivUnit:
         log_tail = jnp.log(place) + log_share
         odds = log_tail - jnp.log(-jnp.expm1(log_tail))
         t = _height_at(u.size, jnp.where(inside, odds, -odds))
-        normal = jax.random.normal(rest_key, u.shape, u.dtype)
+        normal = draws.normal(rest_key, u.size, u.dtype)
         across = normal - jnp.vdot(normal, u) * u
         across = across / jnp.maximum(jnp.sqrt(jnp.vdot(across, across)), jnp.finfo(u.dtype).tiny)
         return (t * u + jnp.sqrt(jnp.maximum(0, 1 - t * t)) * across) / cap.mean

@@ -13,6 +13,7 @@ from typing import Any
 from tacit.accounting import Budget, DpEvent, Guarantee, compose, guarantee, repeated
 from tacit.accounting.calibration import Part, calibrate_split
 from tacit.accounting.calibration import calibrate as least_noise
+from tacit.accounting.events import SamplingScheme, Turns, in_turn
 from tacit.accounting.guarantee import Relation, Unit
 from tacit.algorithm import Algorithm, Phase, Population, observer_of, releases, unit_of
 from tacit.errors import TacitError
@@ -48,6 +49,16 @@ class Plan:
         if self.prelude is not None and self.prelude._promise != self._promise:
             raise TacitError("a prelude protects the same unit, in the same sense, as its run.")
 
+    @classmethod
+    def of(cls, algorithm: Algorithm, task: Task, population: Population, rounds: int) -> Plan:
+        """The plan of an algorithm with the prelude that it asks for itself."""
+        plan = cls(algorithm, task, population, rounds)
+        before = plan.algorithm.prelude(task, population)
+        if before is None:
+            return plan
+        opening = cls(before, task, population, 1)
+        return replace(plan, prelude=opening, prelude_share=algorithm.prelude_share)
+
     @property
     def unit(self) -> Unit:
         """Who is protected."""
@@ -69,17 +80,21 @@ class Plan:
 
     def events(self, round_: int) -> Iterator[tuple[str, DpEvent]]:
         """The phases of a round with the event that each is charged."""
-        cohort = self.algorithm.cohort.scheme(self.population.clients)
         for phase in self._phases:
-            yield (
-                phase.name,
-                phase.event(
-                    round_,
-                    relation=self.relation,
-                    cohort=cohort,
-                    records=self.population.smallest,
-                ),
-            )
+            yield phase.name, in_turn(self._event(phase, round_), round_, self._cohort)
+
+    @property
+    def _cohort(self) -> SamplingScheme:
+        return self.algorithm.cohort.scheme(self.population.clients)
+
+    def _event(self, phase: Phase, round_: int) -> DpEvent:
+        """What a phase costs a client that takes part in this round."""
+        return phase.event(
+            round_,
+            relation=self.relation,
+            cohort=self._cohort,
+            records=self.population.smallest,
+        )
 
     def total(self, only: str | None = None, rounds: int | None = None) -> DpEvent:
         """All events of the run, or of one phase, or of the first rounds; equal ones counted.
@@ -87,18 +102,28 @@ class Plan:
         The prelude comes before all rounds; it is no phase of a round.
         """
         count = self.rounds if rounds is None else rounds
-        # Only a schedule of levels makes rounds differ; without one the first stands for all.
-        alike = count if count and not self._scheduled else 1
+        rule = self._one_by_one if self._scheduled else self._alike
+        training = rule(only, count)
+        before = [self.prelude.total()] if self.prelude is not None and only is None else []
+        return compose(*before, training)
+
+    def _alike(self, only: str | None, count: int) -> DpEvent:
+        """Rounds that are all alike: of groups that take turns the first is asked most often."""
+        parts = [self._event(phase, 0) for phase in self._phases if only in (None, phase.name)]
+        turns = self._cohort.groups if isinstance(self._cohort, Turns) else 1
+        return repeated(compose(*parts), -(-count // turns))
+
+    def _one_by_one(self, only: str | None, count: int) -> DpEvent:
+        """Rounds with levels of their own; equal ones that follow each other are counted."""
         counted: list[tuple[DpEvent, int]] = []
-        for round_ in range(0, count, alike):
+        for round_ in range(count):
             parts = [event for phase, event in self.events(round_) if only in (None, phase)]
             event = compose(*parts)
             if counted and counted[-1][0] == event:
-                counted[-1] = (event, counted[-1][1] + alike)
+                counted[-1] = (event, counted[-1][1] + 1)
             else:
-                counted.append((event, alike))
-        before = [self.prelude.total()] if self.prelude is not None and only is None else []
-        return compose(*before, *(repeated(event, count) for event, count in counted))
+                counted.append((event, 1))
+        return compose(*(repeated(event, count) for event, count in counted))
 
     @property
     def _scheduled(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tacit import features
 from tacit.accounting.guarantee import Budget
 from tacit.algorithm import Population
 from tacit.algorithms import registry as algorithms
@@ -17,6 +18,7 @@ from tacit.data.federation import Federation
 from tacit.data.waiting import Waiting
 from tacit.errors import ConfigError
 from tacit.planning import Plan, calibrate
+from tacit.planning.auto_plan import rounds_for
 from tacit.run.config import RunConfig
 from tacit.tasks import registry as tasks
 
@@ -42,27 +44,55 @@ class Prepared:
 def prepare(config: RunConfig, *, base: str | Path = ".") -> Prepared:
     """Load the data, make task and algorithm, and settle the noise."""
     federation, waiting = before_release(config.data, base=base)
-    task = tasks.make(
-        config.task.name,
+    if waiting and config.features:
+        raise ConfigError(
+            "columns with scaling = 'release' keep their places: leave [[features]] out, or give"
+            " those columns their public range alone."
+        )
+    federation = features.apply(federation, config.features or ())
+    plan = settled(
+        config,
         shape=_features(federation).shape[1:],
         classes=federation.classes,
-        **config.task.options,
+        population=Population(tuple(int(n) for n in federation.sizes)),
+        waiting=waiting,
     )
-    algorithm = algorithms.make(config.algorithm.name, **config.algorithm.options)
-    population = Population(tuple(int(n) for n in federation.sizes))
-    plan = Plan(algorithm, task, population, config.train.rounds)
     privacy = config.privacy
-    share = None if privacy == "none" else privacy.scaling_share
-    plan = _with_scaling(plan, waiting, share)
     if privacy == "none":
         return Prepared(config, federation, plan, 0.0, None)
+    return Prepared(config, federation, plan, float(privacy.delta or 0.0), privacy.budget)
+
+
+def settled(
+    config: RunConfig,
+    *,
+    shape: tuple[int, ...],
+    classes: int,
+    population: Population,
+    waiting: tuple[Waiting, ...] = (),
+) -> Plan:
+    """The plan of a run from what is public about its records, its noise calibrated."""
+    task = tasks.make(config.task.name, shape=shape, classes=classes, **config.task.options)
+    algorithm = algorithms.make(config.algorithm.name, **config.algorithm.options)
+    privacy = config.privacy
+    budget, accountant = (
+        (None, "best") if privacy == "none" else (privacy.budget, privacy.accountant)
+    )
+    rounds = config.train.rounds or rounds_for(algorithm, task, population, budget, accountant)
+    share = None if privacy == "none" else privacy.scaling_share
+    if waiting:
+        plan = _with_scaling(Plan(algorithm, task, population, rounds), waiting, share)
+    else:
+        plan = _with_share(Plan.of(algorithm, task, population, rounds), share)
+    if privacy == "none":
+        return plan
     if "noise" in config.algorithm.options:
         raise ConfigError("state the noise in [privacy], not in [algorithm]: a number exists once.")
     if privacy.noise is not None:
-        plan = plan.with_noise(privacy.noise)
-    elif privacy.budget is not None:
-        plan = calibrate(plan, privacy.budget, privacy.accountant)
-    return Prepared(config, federation, plan, float(privacy.delta or 0.0), privacy.budget)
+        return plan.with_noise(privacy.noise)
+    if privacy.budget is not None:
+        return calibrate(plan, privacy.budget, privacy.accountant)
+    return plan
 
 
 def _features(federation: Federation) -> np.ndarray[Any, Any]:
@@ -71,15 +101,20 @@ def _features(federation: Federation) -> np.ndarray[Any, Any]:
     return records["x"] if "x" in records else records["a"]
 
 
+def _with_share(plan: Plan, share: float | None) -> Plan:
+    """The plan with another share for the prelude that the algorithm asked for itself."""
+    if share is None:
+        return plan
+    if plan.prelude is None:
+        raise ConfigError(
+            "privacy.scaling_share has nothing to pay for: write scaling = 'release' in a"
+            " column, or leave it out."
+        )
+    return replace(plan, prelude_share=share)
+
+
 def _with_scaling(plan: Plan, waiting: tuple[Waiting, ...], share: float | None) -> Plan:
     """The plan with a release of the waiting columns' means and scales before it."""
-    if not waiting:
-        if share is not None:
-            raise ConfigError(
-                "privacy.scaling_share has nothing to pay for: write scaling = 'release' in a"
-                " column, or leave it out."
-            )
-        return plan
     moments = PrivateMoments.before(plan.algorithm, plan.task, plan.population, waiting)
     prelude = Plan(moments, plan.task, plan.population, 1)
     return replace(plan, prelude=prelude, prelude_share=share or plan.prelude_share)

@@ -1,4 +1,4 @@
-"""The configuration of a run: ``[data] [task] [privacy] [algorithm] [train]``.
+"""The configuration of a run: ``[data] [[features]] [task] [privacy] [algorithm] [train]``.
 
 Unknown keys, wrong types and impossible values are refused with one sentence that names the nearest
 valid key.
@@ -59,9 +59,12 @@ class PrivacyConfig(_Section):
 
 
 class TrainConfig(_Section):
-    """How long, from which seed, and how often to look."""
+    """How long, from which seed, and how often to look.
 
-    rounds: int
+    Without ``rounds`` the method chooses them, if it is one that can (auto and auto-local).
+    """
+
+    rounds: int | None = None
     seed: int = 0
     eval_every: int | None = None
     dtype: Literal["float32", "float64"] = "float32"
@@ -98,9 +101,10 @@ class RunConfig(_Section):
     """A whole run."""
 
     data: dict[str, Any]
+    features: list[str | dict[str, Any]] | None = None
     task: Named
     algorithm: Named
-    train: TrainConfig
+    train: TrainConfig = TrainConfig()
     privacy: PrivacyConfig | Literal["none"]
 
     @classmethod

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,13 +23,15 @@ from tacit.accounting import Budget, Guarantee, Ledger
 from tacit.accounting.event_json import encode_event
 from tacit.accounting.ledger_book import Label
 from tacit.algorithm import Algorithm, Population
+from tacit.algorithms.prelude import Released
 from tacit.data.federation import Federation
 from tacit.data.waiting import Scaling
 from tacit.errors import BudgetError, TacitError
 from tacit.planning import Plan, calibrate
+from tacit.planning.auto_plan import rounds_for
 from tacit.run.folder import Checkpoint, Row, RunFolder
 from tacit.run.measure import Measure, flat
-from tacit.run.scaling import scaled
+from tacit.run.scaling import opened, prepared
 from tacit.simulation import RunState, Simulator
 from tacit.simulation.devices import Precision
 from tacit.tasks.base import Params, Task
@@ -59,13 +61,22 @@ class Result:
     rows: list[Row]
     rounds: int
     stopped: str | None = None
-    scaling: Scaling = field(default_factory=dict)  # released means and scales, by column
+    released: Released = field(default_factory=dict)  # by the prelude, if there was one
     trajectory: list[NDArray[np.float64]] = field(default_factory=list)  # models, at each look
 
     @property
     def metrics(self) -> dict[str, float]:
         """The last value of every metric."""
         return {row.metric: row.value for row in self.rows}
+
+    @property
+    def scaling(self) -> Scaling:
+        """Released means and scales, by column."""
+        return {
+            name: (found["mean"], found["scale"])
+            for name, found in self.released.items()
+            if isinstance(found, Mapping)
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +98,7 @@ def train(
     task: Task,
     federation: Federation,
     *,
-    rounds: int,
+    rounds: int | None = None,
     budget: Budget | None = None,
     delta: float | None = None,
     seed: int = 0,
@@ -98,11 +109,14 @@ def train(
 ) -> Result:
     """Train in simulation. With a budget the noise is calibrated to it; otherwise it is counted.
 
+    Without ``rounds`` the method says how many it wants, if it is one that knows.
     The guarantee of the result is for the whole run. ``out`` keeps everything in a folder; calling
     again with the same folder continues.
     """
     population = Population(tuple(int(n) for n in federation.sizes))
-    plan = Plan(algorithm, task, population, rounds)
+    if rounds is None:
+        rounds = rounds_for(algorithm, task, population, budget)
+    plan = Plan.of(algorithm, task, population, rounds)
     if budget is not None:
         plan = calibrate(plan, budget)
     settings = Settings(
@@ -148,14 +162,15 @@ def run_plan(
     stopped = None
     if rounds < plan.rounds:
         stopped = f"the budget covers {rounds} of the {plan.rounds} rounds"
-    scaling: Scaling = {}
+    released: Released = {}
     with _ledger(plan, settings, folder) as ledger:
         if plan.prelude is not None:
-            federation, scaling = scaled(
+            federation, released = opened(
                 plan.prelude, federation, settings.seed, settings.dtype, ledger, folder
             )
-            simulator = None  # an earlier seed's records are scaled otherwise
+            simulator = None  # an earlier seed's records are prepared otherwise
         if simulator is None:
+            federation = prepared(plan.algorithm, federation)
             simulator = Simulator(plan.algorithm, plan.task, federation, dtype=settings.dtype)
         simulator.reseed(settings.seed)
         # The plan stays as it is: noise that is spread over its rounds must not be spread anew.
@@ -167,7 +182,7 @@ def run_plan(
         rows=run.rows,
         rounds=rounds,
         stopped=stopped,
-        scaling=scaling,
+        released=released,
         trajectory=run.trajectory,
     )
     if folder is not None:

@@ -1,4 +1,4 @@
-"""Cores as devices, and the precision of a run."""
+"""Cores as devices, the precision of a run, and compiled programs that are kept between runs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Literal
 
 import jax
 
+from tacit.cache import cache_folder
 from tacit.errors import TacitError
 
 Precision = Literal["float32", "float64"]
@@ -26,3 +27,17 @@ def precision(name: Precision) -> contextlib.AbstractContextManager[object]:
     if name not in ("float32", "float64"):
         raise TacitError(f"the precision is 'float32' or 'float64', not {name!r}.")
     return jax.enable_x64(name == "float64")
+
+
+def keep_programs() -> None:
+    """Keep compiled programs on disk, so that the next run like this one starts at once.
+
+    A cache that JAX has been given already stays.
+    """
+    if jax.config.jax_compilation_cache_dir is not None:
+        return
+    folder = cache_folder("programs")
+    with contextlib.suppress(OSError):  # a home that cannot be written costs time, not the run
+        folder.mkdir(parents=True, exist_ok=True)
+        jax.config.update("jax_compilation_cache_dir", str(folder))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)

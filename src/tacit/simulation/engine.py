@@ -22,11 +22,20 @@ from tacit import tree
 from tacit.algorithm import Algorithm, Moment, Phase, Population
 from tacit.boundary import enter_server, leave_client
 from tacit.data.federation import Federation, Records
-from tacit.simulation.devices import Precision, devices, precision
-from tacit.simulation.layout import AXIS, DeviceData, client_slice, lay_out, local_cohort, mesh_of
+from tacit.errors import TacitError
+from tacit.simulation.devices import Precision, devices, keep_programs, precision
+from tacit.simulation.layout import (
+    AXIS,
+    DeviceData,
+    client_slice,
+    lay_out,
+    local_cohort,
+    mesh_of,
+    rows_at_once,
+)
 from tacit.simulation.probe import ratios, silent
 from tacit.streams import Stream
-from tacit.tasks.base import Params, Task
+from tacit.tasks.base import Params, Task, Transform
 from tacit.tree import Tree
 
 
@@ -52,16 +61,23 @@ class Simulator:
         max_devices: int | None = None,
     ) -> None:
         self.algorithm, self.task, self.federation = algorithm, task, federation
+        worked: Task = task
+        self._lift: Transform | None = None
+        unfrozen = task.unfrozen()
+        if unfrozen is not None:
+            worked, self._lift = unfrozen
         self.population = Population(tuple(int(n) for n in federation.sizes))
         self.dtype, self.block = dtype, block
         self.traces = 0  # how often a program was traced; a test holds that it stays 1
+        keep_programs()
         found = devices(min(max_devices or federation.clients, federation.clients))
         self._mesh = mesh_of(found)
         self._capacity = int(federation.sizes.max())
-        self._phases = algorithm.phases(task, self.population)
+        self._at_once = rows_at_once(federation.sizes)
+        self._phases = algorithm.phases(worked, self.population)
         with precision(dtype):
             self._stream = Stream.seeded(seed)
-            self._data = lay_out(federation, self._mesh, np.dtype(dtype))
+            self._data = self._laid_out(federation)
             spec = PartitionSpec(AXIS)
             self._advance = jax.jit(
                 jax.shard_map(
@@ -82,9 +98,17 @@ class Simulator:
                     check_vma=False,
                 )
             )
-            self._losses = jax.jit(task.losses)
-            self._outputs = jax.jit(task.outputs)
-            self._oracle = jax.jit(partial(algorithm.oracle, task))
+            self._losses = jax.jit(worked.losses)
+            self._outputs = jax.jit(worked.outputs)
+            self._oracle = jax.jit(partial(algorithm.oracle, worked))
+
+    def load(self, federation: Federation) -> None:
+        """Take the records of another federation of the same sizes; the compiled program stays."""
+        if not np.array_equal(self.federation.sizes, federation.sizes):
+            raise TacitError("records of clients of other sizes need a simulator of their own.")
+        self.federation = federation
+        with precision(self.dtype):
+            self._data = self._laid_out(federation)
 
     def reseed(self, seed: int) -> None:
         """Take another stream of randomness; the compiled program stays."""
@@ -133,7 +157,7 @@ class Simulator:
         with precision(self.dtype):
             for start in range(0, total, chunk):
                 rows = slice(start, start + chunk)
-                part = {k: jnp.asarray(_cast(v[rows], self.dtype)) for k, v in records.items()}
+                part = self._lifted({k: v[rows] for k, v in records.items()})
                 losses.append(np.asarray(self._losses(params, part), np.float64))
                 outputs.append(np.asarray(self._outputs(params, part)))
             penalty = float(self.task.penalty(params))
@@ -143,8 +167,8 @@ class Simulator:
     def oracle(self, params: Params, records: Records) -> dict[str, float]:
         """What the algorithm likes to know of private records, in simulation only."""
         with precision(self.dtype):
-            part = {k: jnp.asarray(_cast(v, self.dtype)) for k, v in records.items()}
-            return {k: float(v) for k, v in self._oracle(params, part).items()}
+            found = self._oracle(params, self._lifted(records))
+            return {k: float(v) for k, v in found.items()}
 
     def probe(self, state: RunState, round_: int) -> dict[str, float]:
         """Signal and noise of the round that comes next, in simulation only."""
@@ -164,12 +188,20 @@ class Simulator:
         with precision(self.dtype):
             return {k: float(v) for k, v in self.algorithm.report(state.server).items()}
 
+    def _laid_out(self, federation: Federation) -> DeviceData:
+        return lay_out(federation, self._lifted(federation.records), self._mesh)
+
+    def _lifted(self, records: Records) -> Records:
+        """The records in this precision, past the task's frozen layer if it has one."""
+        cast = {k: _cast(np.asarray(v), self.dtype) for k, v in records.items()}
+        return cast if self._lift is None else self._lift(cast)
+
     def _probe_on_device(
         self, server: Any, clients: Tree, data: DeviceData, stream: Stream, round_: Array
     ) -> dict[str, Tree]:
         clients = jax.tree.map(lambda v: v[0], clients)
         data = jax.tree.map(lambda v: v[0], data)
-        mask = self.algorithm.cohort.mask(stream.cohort(round_), self.federation.clients)
+        mask = self.algorithm.cohort.mask(stream.cohort(round_), self.federation.clients, round_)
         members = local_cohort(mask, self._mesh.size)
         last = len(self._phases) - 1
         phase = silent(self._phases[last], self.algorithm.probed or "")
@@ -201,7 +233,7 @@ class Simulator:
         self, server: Any, clients: Tree, data: DeviceData, stream: Stream, round_: Array
     ) -> tuple[Any, Tree]:
         everyone, cohort = self.federation.clients, self.algorithm.cohort
-        mask = cohort.mask(stream.cohort(round_), everyone)
+        mask = cohort.mask(stream.cohort(round_), everyone, round_)
         members = local_cohort(mask, self._mesh.size)
         for number, phase in enumerate(self._phases):
             sent = phase.send(server)
@@ -230,9 +262,8 @@ class Simulator:
             name = client * self._mesh.size + lax.axis_index(AXIS)
             train_key, leave_key = keys(name)
             state = jax.tree.map(lambda v: v[client], clients)
-            message, state = phase.client(
-                Moment(round_, train_key), state, client_slice(data, client, self._capacity), sent
-            )
+            mine = client_slice(data, client, self._capacity, self._at_once)
+            message, state = phase.client(Moment(round_, train_key), state, mine, sent)
             released, stats = leave_client(phase, leave_key, message, round_)
             return {**released, **stats}, phase.remember(state, released)
 
@@ -263,4 +294,6 @@ def _kept(valid: Array, values: Array) -> Array:
 
 
 def _cast(column: np.ndarray[Any, Any], dtype: Precision) -> np.ndarray[Any, Any]:
-    return column.astype(dtype) if column.dtype.kind == "f" else column
+    if column.dtype.kind == "f":
+        return column.astype(dtype, copy=False)
+    return column.astype(np.int32) if column.dtype.itemsize > 4 else column

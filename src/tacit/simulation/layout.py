@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from tacit.algorithm import ClientData
-from tacit.data.federation import Federation
+from tacit.algorithm import AT_ONCE, ClientData
+from tacit.data.federation import Federation, Records
 
 AXIS = "devices"
 
@@ -34,8 +35,8 @@ def mesh_of(devices: list[jax.Device]) -> Mesh:
     return Mesh(np.array(devices), (AXIS,))
 
 
-def lay_out(federation: Federation, mesh: Mesh, dtype: np.dtype[Any]) -> DeviceData:
-    """Put every client's records on its device."""
+def lay_out(federation: Federation, records: Records, mesh: Mesh) -> DeviceData:
+    """Put every client's records on its device; ``records`` are the federation's, as computed."""
     count = mesh.size
     per_device = -(-federation.clients // count)
     capacity = int(federation.sizes.max())
@@ -58,30 +59,37 @@ def lay_out(federation: Federation, mesh: Mesh, dtype: np.dtype[Any]) -> DeviceD
     sharding = NamedSharding(mesh, PartitionSpec(AXIS))
 
     def place(column: np.ndarray[Any, Any]) -> Array:
-        if column.dtype.kind == "f":
-            column = column.astype(dtype)
-        elif column.dtype.itemsize > 4:
-            column = column.astype(np.int32)
         laid = np.zeros((count, longest, *column.shape[1:]), column.dtype)
         for device, mine in enumerate(rows):
             laid[device, : len(mine)] = column[mine]
         return jax.device_put(laid, sharding)
 
     return DeviceData(
-        {name: place(np.asarray(column)) for name, column in federation.records.items()},
+        {name: place(np.asarray(column)) for name, column in records.items()},
         jax.device_put(offsets, sharding),
         jax.device_put(sizes, sharding),
     )
 
 
-def client_slice(data: DeviceData, client: Array, capacity: int) -> ClientData:
+def rows_at_once(sizes: npt.NDArray[np.integer[Any]]) -> int:
+    """The part in which clients of these sizes are worked through with the fewest rows in all.
+
+    Every part has a cost of its own, here that of a dozen rows; clients of one size are one part.
+    """
+    largest = min(int(sizes.max()), AT_ONCE)
+    choices = [largest, *(2**k for k in range(4, 11) if 2**k < largest)]
+    costs = [int(np.sum(-(-sizes // rows))) * (rows + 12) for rows in choices]
+    return choices[int(np.argmin(costs))]
+
+
+def client_slice(data: DeviceData, client: Array, capacity: int, at_once: int) -> ClientData:
     """The rows of one client of this device."""
     start = data.offsets[client]
     records = {
         name: lax.dynamic_slice_in_dim(column, start, capacity)
         for name, column in data.records.items()
     }
-    return ClientData(records, data.sizes[client])
+    return ClientData(records, data.sizes[client], at_once)
 
 
 def local_cohort(mask: Array, count: int) -> tuple[Array, Array]:

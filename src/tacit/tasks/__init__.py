@@ -1,15 +1,16 @@
 """Tasks: models with the loss of one record, their metrics and proximal steps."""
 
 from tacit.tasks.adapters import from_equinox, from_linen, from_nnx
-from tacit.tasks.base import Params, Record, Ridge, Task
+from tacit.tasks.base import ByRecord, Params, Record, Ridge, Task
 from tacit.tasks.classifier import Classifier, cross_entropy, softmax_loss, softmax_metrics
-from tacit.tasks.cnn import CNN, MobileNet
+from tacit.tasks.cnn import CNN
 from tacit.tasks.counts import Poisson
 from tacit.tasks.flax_models import LSTM, VGG11, UNet3D
 from tacit.tasks.functions import FunctionTask, from_functions
-from tacit.tasks.linear import LeastSquares, Quadratic
+from tacit.tasks.linear import LeastSquares, LinearModel, Quadratic
 from tacit.tasks.logistic import Logistic, Multinomial
 from tacit.tasks.mlp import MLP
+from tacit.tasks.mobilenet import MobileNet
 from tacit.tasks.prox import Ball, Box, NoProx, Prox, Simplex, WeightedL1Box
 from tacit.tasks.random_features import RandomFeatures
 from tacit.tasks.registry import make, names, options
@@ -22,10 +23,12 @@ __all__ = [
     "VGG11",
     "Ball",
     "Box",
+    "ByRecord",
     "Classifier",
     "CoxPiecewise",
     "FunctionTask",
     "LeastSquares",
+    "LinearModel",
     "Logistic",
     "MobileNet",
     "Multinomial",

@@ -12,9 +12,9 @@ to (``jax_enable_x64``), and records are cast to the precision of the parameters
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +27,18 @@ from tacit.errors import ConfigError
 Params = Any  # a pytree of arrays
 Record = Mapping[str, Array]  # one record: the columns of a Federation without the leading axis
 HostRecords = Mapping[str, NDArray[np.generic]]  # many records, in the memory of the host
+Transform = Callable[[HostRecords], dict[str, NDArray[np.generic]]]
+
+
+class ByRecord(NamedTuple):
+    """The gradients of single records without forming them.
+
+    ``squared`` are their squared norms, ``weighted`` gives their sum with a factor each. A record
+    whose factor is 0 does not enter, whatever its gradient is.
+    """
+
+    squared: Array
+    weighted: Callable[[Array], Params]
 
 
 class Task(ABC):
@@ -55,6 +67,14 @@ class Task(ABC):
         del params
         return 0.0
 
+    def unfrozen(self) -> tuple[Task, Transform] | None:
+        """The task that is left when records have passed a frozen layer once, and that passage.
+
+        The parameters are the same. A simulation uses it, since it sees the same records again and
+        again.
+        """
+        return None
+
     def losses(self, params: Params, records: Record) -> Array:
         """The losses of a batch of records, one each; override with a faster equal form."""
         return jax.vmap(self.loss, in_axes=(None, 0))(params, records)
@@ -71,6 +91,21 @@ class Task(ABC):
         """
         del params, records
         return None
+
+    def by_record(self, params: Params, records: Record) -> ByRecord | None:
+        """The gradients of single records, or ``None``: take ``vmap(grad)``.
+
+        Where the norms are known, a sum with factors is one gradient of reweighted losses.
+        """
+        squared = self.sq_norms(params, records)
+        if squared is None:
+            return None
+
+        def weighted(factors: Array) -> Params:
+            kept = jax.tree.map(lambda v: jnp.where(_like(factors != 0, v), v, 0), dict(records))
+            return jax.grad(lambda p: jnp.vdot(factors, self.losses(p, kept)))(params)
+
+        return ByRecord(squared, weighted)
 
     def constants(self, feature_norm: float) -> tuple[float, float] | None:
         """Strong convexity and smoothness (mu, L) of any mean loss plus penalty, or ``None``.
@@ -108,6 +143,10 @@ class Ridge(Task):
         if self.l2 == 0:
             return 0.0
         return 0.5 * self.l2 * sum(jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(params))
+
+
+def _like(flags: Array, rows: Array) -> Array:
+    return flags.reshape(flags.shape + (1,) * (rows.ndim - 1))
 
 
 def width(shape: tuple[int, ...]) -> int:

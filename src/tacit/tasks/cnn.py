@@ -5,15 +5,13 @@ network of DP-FedEXP's central experiments on 28 x 28 images (4 and 8 filters of
 32 to 10: 5,046 parameters); filters (2, 1) and no hidden layer give its small network (237). The
 paper's table names no pooling and one activation: 2 x 2 max pooling is the choice that leads to its
 128 inputs, and relu follows each convolution here.
-
-``MobileNet``: depthwise separable convolutions with group normalisation. Batch normalisation mixes
-records and has no per-record gradient, so no network here has it.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -22,9 +20,10 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacit.errors import ConfigError
-from tacit.tasks.base import Params, Record, require_positive, width
-from tacit.tasks.classifier import Classifier
-from tacit.tasks.conv import Padding, conv2d, depthwise2d, max_pool, output_size
+from tacit.tasks.base import ByRecord, Params, Record, require_positive, width
+from tacit.tasks.classifier import Classifier, softmax_loss
+from tacit.tasks.conv import Padding, conv2d, max_pool, output_size
+from tacit.tasks.conv_batch import blocks, kernel_gradients, patches, pooled
 from tacit.tasks.initial import Weights, draw
 from tacit.tasks.mlp import ACTIVATIONS, Activation, dense, dense_plan
 
@@ -90,6 +89,66 @@ class CNN(ImageClassifier):
             x = act(dense(params[f"dense{i}"], x))
         return dense(params[f"dense{len(self.hidden)}"], x)
 
+    def outputs(self, params: Params, records: Record) -> Array:
+        """The scores of a batch; on a CPU in a form made for batches."""
+        if jax.default_backend() != "cpu":
+            return super().outputs(params, records)
+        return self._study(params, records)[0]
+
+    def losses(self, params: Params, records: Record) -> Array:
+        """Cross-entropy of each record of a batch."""
+        return jax.vmap(softmax_loss)(self.outputs(params, records), records)
+
+    def sq_norms(self, params: Params, records: Record) -> Array:
+        """From one pass over the batch."""
+        return self.by_record(params, records).squared
+
+    def by_record(self, params: Params, records: Record) -> ByRecord:
+        """The slopes in every layer's outputs, and what the layer had read, are all it takes."""
+
+        def total(taps: Params) -> tuple[Array, tuple[dict[str, Array], dict[str, Array]]]:
+            scores, read, made = self._study(params, records, taps)
+            return jnp.sum(jax.vmap(softmax_loss)(scores, records)), (read, made)
+
+        shapes = jax.eval_shape(lambda: total({})[1][1])
+        zeros = {name: jnp.zeros(made.shape, made.dtype) for name, made in shapes.items()}
+        slopes, (read, _) = jax.grad(total, has_aux=True)(zeros)
+        kernels = {
+            name: kernel_gradients(read[name], slopes[name], params[name]["w"].shape, self.pool)
+            for name in read
+            if name.startswith("conv")
+        }
+        return layered(params, read, slopes, kernels)
+
+    def _study(
+        self, params: Params, records: Record, taps: Mapping[str, Array] | None = None
+    ) -> tuple[Array, dict[str, Array], dict[str, Array]]:
+        """Scores, what every layer reads, and what it makes; ``taps`` are added to the latter."""
+        act, taps = ACTIVATIONS[self.activation], taps or {}
+        read: dict[str, Array] = {}
+        made: dict[str, Array] = {}
+
+        def tapped(name: str, value: Array) -> Array:
+            made[name] = value + taps[name] if name in taps else value
+            return made[name]
+
+        x = jnp.asarray(records["x"]).reshape(-1, *self.image).astype(params["dense0"]["w"].dtype)
+        x = jnp.moveaxis(jnp.moveaxis(x, 0, -1), 2, 0)  # channels first, the batch last
+        for i in range(len(self.filters)):
+            name = f"conv{i}"
+            kernel = params[name]["w"]
+            read[name] = patches(x, kernel.shape, self.pool, self.padding)
+            best = pooled(tapped(name, blocks(read[name], kernel, self.pool)), self.pool)
+            biased = best + params[name]["b"][:, None, None, None]
+            x = act(tapped(f"{name} bias", biased))  # it grows, so it may follow the maximum
+        x = jnp.moveaxis(x, 0, 2).reshape(-1, x.shape[-1])
+        for i in range(len(self.hidden) + 1):
+            name = f"dense{i}"
+            read[name] = x if i == 0 else act(x)
+            layer = params[name]
+            x = tapped(name, layer["w"].T @ read[name] + layer["b"][:, None])
+        return x.T, read, made
+
     def _flat_size(self) -> int:
         rows, columns, channels = self.image
         for count in self.filters:
@@ -105,51 +164,48 @@ class CNN(ImageClassifier):
         return rows * columns * channels
 
 
-@dataclass(frozen=True, kw_only=True)
-class MobileNet(ImageClassifier):
-    """A small MobileNet: blocks of (channels, stride), depthwise then pointwise, group norm.
+def layered(
+    params: Params,
+    read: Mapping[str, Array],
+    slopes: Mapping[str, Array],
+    kernels: Mapping[str, Array],
+) -> ByRecord:
+    """Single records' gradients of a network from what its layers read and their slopes.
 
-    A stand-in for the MobileNet of AdaptDP-FedAvg's non-convex test, small enough for a CPU.
+    A dense layer's is the outer product of the two, so its norm is the product of norms; kernels
+    are small, and theirs are there already, records first.
     """
+    squared = jnp.zeros(())
+    for name in params:
+        if name in kernels:
+            squared += jnp.sum(jnp.square(kernels[name]), axis=(1, 2, 3, 4))
+            squared += jnp.sum(jnp.square(_bias_slopes(slopes, name)), axis=0)
+        else:
+            reach = 1 + jnp.sum(jnp.square(read[name]), axis=0)
+            squared += reach * jnp.sum(jnp.square(slopes[name]), axis=0)
 
-    stem: int = 16
-    blocks: tuple[tuple[int, int], ...] = ((32, 1), (64, 2), (64, 1), (128, 2))
-    groups: int = 8
+    def weighted(factors: Array) -> Params:
+        kept = factors != 0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_positive(stem=self.stem, groups=self.groups)
-        for channels, stride in (*self.blocks, (self.stem, 1)):
-            require_positive(channels=channels, stride=stride)
-            if channels % self.groups:
-                raise ConfigError(
-                    f"{channels} channels do not divide into {self.groups} groups: "
-                    "choose groups that divide stem and every block."
-                )
+        def one(name: str) -> Params:
+            if name in kernels:
+                clean = jnp.where(kept[:, None, None, None, None], kernels[name], 0)
+                bias = jnp.where(kept, _bias_slopes(slopes, name), 0)
+                return {"w": jnp.tensordot(factors, clean, axes=1), "b": bias @ factors}
+            scaled = jnp.where(kept, slopes[name], 0) * factors
+            return {
+                "w": jnp.where(kept, read[name], 0) @ scaled.T,
+                "b": jnp.sum(scaled, axis=1),
+            }
 
-    def init(self, key: Array) -> Params:
-        """He's weights, unit scales and zero biases."""
-        plan = {"stem": normed_conv_plan(3, self.image[2], self.stem)}
-        channels = self.stem
-        for i, (count, _) in enumerate(self.blocks):
-            depth = Weights((3, 3, channels), math.sqrt(2 / 9))
-            plan[f"depth{i}"] = {"w": depth, **norm_plan(channels)}
-            plan[f"point{i}"] = normed_conv_plan(1, channels, count)
-            channels = count
-        return draw(key, {**plan, "head": dense_plan(channels, self.classes, "tanh")})
+        return {name: one(name) for name in params}
 
-    def output(self, params: Params, record: Record) -> Array:
-        """One score for each class."""
-        x = self.picture(record, params["head"]["w"])
-        x = conv2d(x, params["stem"]["w"], stride=2, padding="same")
-        x = jax.nn.relu(group_norm(params["stem"], x, self.groups))
-        for i, (_, stride) in enumerate(self.blocks):
-            depth, point = params[f"depth{i}"], params[f"point{i}"]
-            x = depthwise2d(x, depth["w"], stride=stride)
-            x = jax.nn.relu(group_norm(depth, x, self.groups))
-            x = conv2d(x, point["w"], padding="same")
-            x = jax.nn.relu(group_norm(point, x, self.groups))
-        return dense(params["head"], jnp.mean(x, axis=(0, 1)))
+    return ByRecord(squared, weighted)
+
+
+def _bias_slopes(slopes: Mapping[str, Array], name: str) -> Array:
+    """Each record's gradient of a convolution's bias, (cout, batch)."""
+    return jnp.sum(slopes[f"{name} bias"], axis=(1, 2))
 
 
 def image_shape(
@@ -179,24 +235,3 @@ def conv_plan(kernel: int, inputs: int, outputs: int) -> dict[str, Weights]:
     """He's normal kernel and a zero bias."""
     spread = math.sqrt(2 / (kernel * kernel * inputs))
     return {"w": Weights((kernel, kernel, inputs, outputs), spread), "b": Weights((outputs,))}
-
-
-def norm_plan(channels: int) -> dict[str, Weights]:
-    """Unit scale and zero shift for each channel."""
-    return {"scale": Weights((channels,), centre=1.0), "shift": Weights((channels,))}
-
-
-def normed_conv_plan(kernel: int, inputs: int, outputs: int) -> dict[str, Weights]:
-    """A kernel whose bias is the shift of the norm that follows."""
-    return {"w": conv_plan(kernel, inputs, outputs)["w"], **norm_plan(outputs)}
-
-
-def group_norm(layer: Params, x: Array, groups: int) -> Array:
-    """Normalise groups of channels within one record (Wu and He 2018), then scale and shift."""
-    rows, columns, channels = x.shape
-    parts = x.reshape(rows * columns, groups, channels // groups)
-    mean = jnp.mean(parts, axis=(0, 2), keepdims=True)
-    spread = jnp.mean(jnp.square(parts - mean), axis=(0, 2), keepdims=True)
-    normed = ((parts - mean) / jnp.sqrt(spread + 1e-5)).reshape(x.shape)
-    out: Array = normed * layer["scale"] + layer["shift"]
-    return out

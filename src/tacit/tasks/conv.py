@@ -14,6 +14,7 @@ forms have one meaning: ``lax.conv`` with channels last, equal up to rounding.
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Literal
 
 import jax
@@ -38,12 +39,12 @@ def conv2d(
     """
     if form == "lax" or (form == "auto" and jax.default_backend() != "cpu"):
         return _lax(x, kernel, stride, padding)
-    return _banded(_padded(x, kernel.shape, stride, padding), kernel, stride)
+    return _banded(padded(x, kernel.shape, stride, padding), kernel, stride)
 
 
 def depthwise2d(x: Array, kernel: Array, *, stride: int = 1, padding: Padding = "same") -> Array:
     """Convolve each channel of one image with its own kernel (kh, kw, channels)."""
-    x = _padded(x, kernel.shape, stride, padding)
+    x = padded(x, kernel.shape, stride, padding)
     kh, kw, _ = kernel.shape
     rows, columns = _outputs(x.shape[0], kh, stride), _outputs(x.shape[1], kw, stride)
     total = jnp.zeros((rows, columns, x.shape[2]), x.dtype)
@@ -58,7 +59,12 @@ def max_pool(x: Array, size: int) -> Array:
     """The largest value of each ``size`` x ``size`` block; an incomplete edge is dropped."""
     rows, columns, channels = x.shape[0] // size, x.shape[1] // size, x.shape[2]
     x = x[: rows * size, : columns * size].reshape(rows, size, columns, size, channels)
-    return jnp.max(x, axis=(1, 3))
+    return reduce(first_max, [x[:, i, :, j] for i in range(size) for j in range(size)])
+
+
+def first_max(a: Array, b: Array) -> Array:
+    """The larger of two; the gradient goes to the first of equals, as in a search for the place."""
+    return jnp.where(a >= b, a, b)
 
 
 def output_size(size: int, kernel: int, stride: int, padding: Padding) -> int:
@@ -70,14 +76,15 @@ def _outputs(size: int, kernel: int, stride: int) -> int:
     return (size - kernel) // stride + 1
 
 
-def _padded(x: Array, kernel: tuple[int, ...], stride: int, padding: Padding) -> Array:
+def padded(x: Array, kernel: tuple[int, ...], stride: int, padding: Padding) -> Array:
+    """The image (height, width, ...) with the zeros that this padding puts around it."""
     if padding == "valid":
         return x
     edges = []
     for size, k in zip(x.shape[:2], kernel[:2], strict=True):
         total = max((-(-size // stride) - 1) * stride + k - size, 0)
         edges.append((total // 2, total - total // 2))
-    return jnp.pad(x, (*edges, (0, 0)))
+    return jnp.pad(x, (*edges, *((0, 0),) * (x.ndim - 2)))
 
 
 def _lax(x: Array, kernel: Array, stride: int, padding: Padding) -> Array:

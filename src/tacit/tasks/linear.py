@@ -11,9 +11,11 @@ with ``Q = a a^T``. AdaptDP-FedAvg: a record is a vector ``x = z`` with ``y = z.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, Self
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -21,6 +23,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import ConfigError
 from tacit.tasks.base import (
+    ByRecord,
     HostRecords,
     Params,
     Record,
@@ -43,10 +46,81 @@ def refuse_classes(name: str, classes: int) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeastSquares(Ridge):
-    """Linear regression: ``factor (x.w + b - y)^2``."""
+class LinearModel(Ridge):
+    """A loss of scores ``x.w + b``: one score, or one for each class.
+
+    The gradient of a record is the slope of its loss in the scores times its features, so its norm
+    is known without forming it, and training can stay in the span of a client's records.
+    """
 
     features: int
+    bias: bool = True
+
+    @abstractmethod
+    def score_loss(self, score: Array, record: Record) -> Array:
+        """The loss of one record whose score is this; reads no features."""
+
+    def lifted(self, x: Array) -> Array:
+        """The features that the weights meet, of one record or of rows."""
+        return x
+
+    def rows(self, params: Params, records: Record) -> Array:
+        """The features of a batch that the weights meet, one row each."""
+        return self.lifted(flat_rows(records, params["w"]))
+
+    def output(self, params: Params, record: Record) -> Array:
+        """The score of one record."""
+        return linear_output(params, self.lifted(flat(record, params["w"])))
+
+    def outputs(self, params: Params, records: Record) -> Array:
+        """The scores of a batch."""
+        return linear_output(params, self.rows(params, records))
+
+    def loss(self, params: Params, record: Record) -> Array:
+        """The loss of one record."""
+        return self.score_loss(self.output(params, record), record)
+
+    def losses(self, params: Params, records: Record) -> Array:
+        """The losses of a batch."""
+        return self.score_losses(self.outputs(params, records), records)
+
+    def score_losses(self, scores: Array, records: Record) -> Array:
+        """The losses of a batch with these scores."""
+        return jax.vmap(self.score_loss)(scores, targets(records))
+
+    def slopes(self, scores: Array, records: Record) -> Array:
+        """The derivative of each record's loss in its scores."""
+        return jax.grad(lambda s: jnp.sum(self.score_losses(s, records)))(scores)
+
+    def sq_norms(self, params: Params, records: Record) -> Array:
+        """``||slope||^2 (||x||^2 + bias)``."""
+        return self.by_record(params, records).squared
+
+    def by_record(self, params: Params, records: Record) -> ByRecord:
+        """A record's gradient is its features times the slopes of its loss in the scores."""
+        x = self.rows(params, records)
+        slopes = self.slopes(linear_output(params, x), records)
+        squares = jnp.sum(jnp.square(slopes).reshape(len(slopes), -1), axis=1)
+
+        def weighted(factors: Array) -> Params:
+            kept = factors != 0
+            column = factors.reshape(-1, *(1,) * (slopes.ndim - 1))
+            scaled = jnp.where(column != 0, column * slopes, 0)
+            sums = {"w": jnp.where(kept[:, None], x, 0).T @ scaled, "b": jnp.sum(scaled, axis=0)}
+            return {name: sums[name] for name in params}
+
+        return ByRecord(squares * (jnp.sum(x * x, axis=1) + self.bias), weighted)
+
+
+def targets(records: Record) -> Record:
+    """Everything of a batch but its features."""
+    return {name: column for name, column in records.items() if name != "x"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeastSquares(LinearModel):
+    """Linear regression: ``factor (x.w + b - y)^2``."""
+
     bias: bool = False
     factor: float = 0.5
 
@@ -65,20 +139,9 @@ class LeastSquares(Ridge):
         del key
         return linear_zeros((self.features,), self.bias)
 
-    def output(self, params: Params, record: Record) -> Array:
-        """The prediction."""
-        return linear_output(params, flat(record, params["w"]))
-
-    def loss(self, params: Params, record: Record) -> Array:
+    def score_loss(self, score: Array, record: Record) -> Array:
         """The scaled squared residual."""
-        gap = self.output(params, record) - jnp.reshape(record["y"], ()).astype(params["w"].dtype)
-        return self.factor * jnp.square(gap)
-
-    def sq_norms(self, params: Params, records: Record) -> Array:
-        """``(2 factor residual)^2 (||x||^2 + bias)``."""
-        x = flat_rows(records, params["w"])
-        gap = linear_output(params, x) - jnp.reshape(records["y"], (-1,)).astype(x.dtype)
-        return jnp.square(2 * self.factor * gap) * (jnp.sum(x * x, axis=1) + self.bias)
+        return self.factor * jnp.square(score - jnp.reshape(record["y"], ()).astype(score.dtype))
 
     def constants(self, feature_norm: float) -> tuple[float, float]:
         """(l2, 2 factor (R^2 + bias) + l2)."""

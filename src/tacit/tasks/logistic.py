@@ -17,27 +17,15 @@ from jax import Array
 from numpy.typing import NDArray
 
 from tacit.errors import ConfigError
-from tacit.tasks.base import (
-    HostRecords,
-    Params,
-    Record,
-    Ridge,
-    flat,
-    flat_rows,
-    require_positive,
-    width,
-)
-from tacit.tasks.classifier import Classifier, cross_entropy
-from tacit.tasks.linear import linear_output, linear_zeros
+from tacit.tasks.base import HostRecords, Params, Record, require_positive, width
+from tacit.tasks.classifier import Classifier, softmax_loss
+from tacit.tasks.linear import LinearModel, linear_zeros
 from tacit.tasks.metrics import accuracy, auc, defined
 
 
 @dataclass(frozen=True, kw_only=True)
-class Logistic(Ridge):
+class Logistic(LinearModel):
     """Two classes, labels 0 and 1; the output is the log-odds of 1."""
-
-    features: int
-    bias: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -58,21 +46,10 @@ class Logistic(Ridge):
         del key
         return linear_zeros((self.features,), self.bias)
 
-    def output(self, params: Params, record: Record) -> Array:
-        """The log-odds."""
-        return linear_output(params, flat(record, params["w"]))
-
-    def loss(self, params: Params, record: Record) -> Array:
+    def score_loss(self, score: Array, record: Record) -> Array:
         """``log(1 + exp(-s z))`` with the sign ``s`` of the label."""
-        z = self.output(params, record)
-        return jax.nn.softplus((1 - 2 * jnp.reshape(record["y"], ()).astype(z.dtype)) * z)
-
-    def sq_norms(self, params: Params, records: Record) -> Array:
-        """``(sigmoid(z) - y)^2 (||x||^2 + bias)``."""
-        x = flat_rows(records, params["w"])
-        sign = 1 - 2 * jnp.reshape(records["y"], (-1,)).astype(x.dtype)
-        gap = jax.nn.sigmoid(sign * linear_output(params, x))  # not rounded near a label of 1
-        return jnp.square(gap) * (jnp.sum(x * x, axis=1) + self.bias)
+        sign = 1 - 2 * jnp.reshape(record["y"], ()).astype(score.dtype)
+        return jax.nn.softplus(sign * score)
 
     def constants(self, feature_norm: float) -> tuple[float, float]:
         """(l2, (R^2 + bias) / 4 + l2)."""
@@ -86,11 +63,8 @@ class Logistic(Ridge):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Multinomial(Classifier):
+class Multinomial(LinearModel, Classifier):
     """Softmax regression with a column of weights for each class."""
-
-    features: int
-    bias: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -106,24 +80,10 @@ class Multinomial(Classifier):
         del key
         return linear_zeros((self.features, self.classes), self.bias)
 
-    def output(self, params: Params, record: Record) -> Array:
-        """One score for each class."""
-        return linear_output(params, flat(record, params["w"]))
-
-    def sq_norms(self, params: Params, records: Record) -> Array:
-        """``||softmax - onehot||^2 (||x||^2 + bias)``."""
-        return softmax_sq_norms(params, flat_rows(records, params["w"]), records["y"], self.bias)
+    def score_loss(self, score: Array, record: Record) -> Array:
+        """Cross-entropy of the softmax of the scores."""
+        return softmax_loss(score, record)
 
     def constants(self, feature_norm: float) -> tuple[float, float]:
         """(l2, (R^2 + bias) / 2 + l2)."""
         return self.l2, (feature_norm**2 + self.bias) / 2 + self.l2
-
-
-def softmax_sq_norms(params: Params, x: Array, labels: Array, bias: bool) -> Array:
-    """Squared gradient norms of softmax regression on feature rows ``x``."""
-    scores = linear_output(params, x)
-    # The loss's own derivative: near a label of 1 another form of it is rounded otherwise.
-    gap = jax.grad(lambda s: jnp.sum(jax.vmap(cross_entropy)(s, jnp.reshape(labels, (-1,)))))(
-        scores
-    )
-    return jnp.sum(gap * gap, axis=1) * (jnp.sum(x * x, axis=1) + bias)

@@ -21,20 +21,26 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from tacit.tasks.base import HostRecords, Params, Record, flat, flat_rows, require_positive, width
-from tacit.tasks.classifier import Classifier
-from tacit.tasks.linear import linear_output, linear_zeros
-from tacit.tasks.logistic import Multinomial, softmax_sq_norms
+from tacit.tasks.base import (
+    HostRecords,
+    Params,
+    Record,
+    Task,
+    Transform,
+    require_positive,
+    width,
+)
+from tacit.tasks.classifier import Classifier, softmax_loss
+from tacit.tasks.linear import LinearModel, linear_zeros
+from tacit.tasks.logistic import Multinomial
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomFeatures(Classifier):
+class RandomFeatures(LinearModel, Classifier):
     """``relu(x W) @ w + b`` with ``W`` frozen; convex in ``w`` and ``b``."""
 
-    features: int
     units: int = 512
     seed: int = 0
-    bias: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -50,19 +56,18 @@ class RandomFeatures(Classifier):
         del key
         return linear_zeros((self.units, self.classes), self.bias)
 
-    def output(self, params: Params, record: Record) -> Array:
-        """One score for each class."""
-        return linear_output(params, self._lift(flat(record, params["w"])))
-
-    def sq_norms(self, params: Params, records: Record) -> Array:
-        """``||softmax - onehot||^2 (||relu(x W)||^2 + bias)``."""
-        lifted = self._lift(flat_rows(records, params["w"]))
-        return softmax_sq_norms(params, lifted, records["y"], self.bias)
+    def score_loss(self, score: Array, record: Record) -> Array:
+        """Cross-entropy of the softmax of the scores."""
+        return softmax_loss(score, record)
 
     def constants(self, feature_norm: float) -> tuple[float, float]:
         """Those of the head, with the features bounded through the frozen layer's norm."""
         lifted = feature_norm * _frozen_norm(self.features, self.units, self.seed)
         return self.head.constants(lifted)
+
+    def unfrozen(self) -> tuple[Task, Transform]:
+        """The head, on transformed records."""
+        return self.head, self.transform
 
     @property
     def head(self) -> Multinomial:
@@ -76,7 +81,8 @@ class RandomFeatures(Classifier):
         lifted = np.maximum(rows @ _frozen(self.features, self.units, self.seed), 0)
         return {**records, "x": lifted.astype(x.dtype if x.dtype.kind == "f" else np.float32)}
 
-    def _lift(self, x: Array) -> Array:
+    def lifted(self, x: Array) -> Array:
+        """The features after the frozen layer."""
         return jax.nn.relu(x @ jnp.asarray(_frozen(self.features, self.units, self.seed), x.dtype))
 
 

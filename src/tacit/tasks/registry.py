@@ -23,7 +23,7 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     "logistic": ("logistic:Logistic", {}),
     "lstm": ("flax_models:LSTM", {}),
     "mlp": ("mlp:MLP", {}),
-    "mobilenet": ("cnn:MobileNet", {}),
+    "mobilenet": ("mobilenet:MobileNet", {}),
     "multinomial": ("logistic:Multinomial", {}),
     "poisson": ("counts:Poisson", {}),
     "quadratic": ("linear:Quadratic", {}),

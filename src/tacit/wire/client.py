@@ -20,27 +20,39 @@ import numpy as np
 from jax import Array
 
 from tacit import tree
-from tacit.accounting import Budget, Ledger
+from tacit.accounting import Budget, DpEvent, Ledger
 from tacit.algorithm import Algorithm, ClientData, Moment, Phase, Population
 from tacit.boundary import leave_client
 from tacit.data.federation import Records
 from tacit.errors import BudgetError, TacitError
+from tacit.mechanisms.rounded import exact_noise
+from tacit.release import At
 from tacit.simulation.devices import Precision, precision
 from tacit.streams import Stream
 from tacit.tasks.base import Task
 from tacit.tree import Tree
 from tacit.wire.codec import Message, WireError, decode, encode
-from tacit.wire.shapes import sent_shapes
+from tacit.wire.memory import Kept, Memory, Pending
+from tacit.wire.shapes import from_fields, sent_shapes
 
 REFUSED, FAILED = "refused", "failed"
 
 
+Covered = Callable[[DpEvent, int, str], bool]
+
+
 @dataclass(frozen=True)
 class Holdings:
-    """What a client has on its side: a ledger that it charges, and the budget that it keeps."""
+    """What a client has on its side: a ledger that it charges, and the budget that it keeps.
+
+    ``places`` says for which noise it pays: its own, or also the server's. ``covered`` may answer
+    faster than the whole accounting whether an event of a round and phase fits into the budget.
+    """
 
     ledger: Ledger | None = None
     budget: Budget | None = None
+    places: tuple[At, ...] = ("step", "message")
+    covered: Covered | None = None
 
 
 class WireClient:
@@ -58,14 +70,11 @@ class WireClient:
         dtype: Precision = "float32",
         holdings: Holdings | None = None,
         run: str = "run",
+        memory: Memory | None = None,
+        exact: bool = False,
     ) -> None:
-        self.algorithm, self.task, self.index, self.dtype, self.run = (
-            algorithm,
-            task,
-            index,
-            dtype,
-            run,
-        )
+        self.algorithm, self.task, self.index = algorithm, task, index
+        self.dtype, self.run = dtype, run
         self.holdings = holdings or Holdings()
         self.last_error: Exception | None = None  # for the client's own eyes
         self._size = len(next(iter(records.values())))
@@ -75,13 +84,18 @@ class WireClient:
             self._stream = stream or Stream.from_entropy()
             self._data = _padded(records, dtype)
             self._state = algorithm.init_client(task.init(jax.random.key(0)))
-        self._pending: tuple[int, Tree] | None = None  # the last exchange and the state after it
+        self._pending: Pending | None = None
+        self._memory = memory if jax.tree.leaves(self._state) else None
+        if self._memory is not None and (kept := self._memory.read(self._state)) is not None:
+            self._state, self._pending = kept
         self._program = (algorithm, task, population)
+        self._exact = exact  # noise from the operating system, on a grid
         self._attempts: Counter[tuple[int, int]] = Counter()
 
     def answer(self, request: bytes) -> bytes:
         """The reply to a request; every failure is a short reply, never an exception."""
         number = -1
+        self.last_error = None
         try:
             asked = decode(request)
             number = _round_of(asked)
@@ -98,18 +112,27 @@ class WireClient:
         if asked.kind not in self._phases:
             raise WireError(f"there is no phase {asked.kind!r} in this algorithm.")
         number, phase = self._phases[asked.kind]
-        sent = tree.from_named(asked.fields, _sent_shapes(*self._program, number, self.dtype))
+        sent = from_fields(asked.fields, _sent_shapes(*self._program, number, self.dtype))
         self._settle(asked)
         charge = self._charge(phase, round_)
         keys = self._attempt(round_, number).client(round_, number, self.index)
-        released, state = _worker(*self._program, number)(
+        released, state = _worker(*self._program, number, self._exact)(
             self._state, self._data, sent, jnp.asarray(round_, jnp.int32), *keys
         )
         reply = encode(phase.name, tree.to_named(released), {"round": round_})
-        self._pending = (round_ * len(self._phases) + number, state)
+        self._pending = Pending(self._exchange(asked, round_, number), state)
+        if self._memory is not None:
+            self._memory.write(Kept(self._state, self._pending))
         if self.holdings.ledger is not None and charge is not None:
             self.holdings.ledger.done(charge)
         return reply
+
+    def _exchange(self, asked: Message, round_: int, number: int) -> int:
+        """The server's name for this exchange; a round that is tried again is another one."""
+        named = asked.meta.get("exchange", round_ * len(self._phases) + number)
+        if type(named) is not int:
+            raise WireError("an exchange has a whole number.")
+        return named
 
     def _attempt(self, round_: int, number: int) -> Stream:
         """Fresh randomness every time: one noise on two answers would cancel between them."""
@@ -120,35 +143,41 @@ class WireClient:
     def _settle(self, asked: Message) -> None:
         """Keep the state after the last reply if the server counted that reply, else forget it."""
         if self._pending is not None:
-            exchange, state = self._pending
-            if asked.meta.get("counted") == exchange:
-                self._state = state
+            if asked.meta.get("counted") == self._pending.exchange:
+                self._state = self._pending.state
             self._pending = None
 
     def _charge(self, phase: Phase, round_: int) -> int | None:
         """Pay for what this client noises itself, before it is computed."""
-        if all(release.at == "aggregate" for release in phase.releases.values()):
+        if not any(release.at in self.holdings.places for release in phase.releases.values()):
             return None
         event = phase.event(
             round_,
             relation=self.algorithm.relation,
             cohort=self._cohort,
             records=self._size,
-            places=("step", "message"),
+            places=self.holdings.places,
         )
         ledger, budget = self.holdings.ledger, self.holdings.budget
         if ledger is None:
             if budget is not None:
                 raise TacitError("a client with a budget needs a ledger to keep it.")
             return None
-        if budget is not None and ledger.would_exceed(event, budget):
+        if budget is not None and not self._covered(event, round_, phase, ledger, budget):
             raise BudgetError(f"round {round_} is not covered by the budget that is left.")
         return ledger.charge(event, run=self.run, round=round_, phase=phase.name)
+
+    def _covered(
+        self, event: DpEvent, round_: int, phase: Phase, ledger: Ledger, budget: Budget
+    ) -> bool:
+        if self.holdings.covered is not None:
+            return self.holdings.covered(event, round_, phase.name)
+        return not ledger.would_exceed(event, budget)
 
 
 @lru_cache(maxsize=64)
 def _worker(
-    algorithm: Algorithm, task: Task, population: Population, number: int
+    algorithm: Algorithm, task: Task, population: Population, number: int, exact: bool = False
 ) -> Callable[..., tuple[dict[str, Tree], Tree]]:
     """A phase's work as one compiled program, shared by all clients in this process."""
     phase = algorithm.phases(task, population)[number]
@@ -157,8 +186,9 @@ def _worker(
     def work(
         state: Tree, data: ClientData, sent: Tree, round_: Array, train: Array, leave: Array
     ) -> tuple[dict[str, Tree], Tree]:
-        message, state = phase.client(Moment(round_, train), state, data, sent)
-        released, stats = leave_client(phase, leave, message, round_)
+        with exact_noise(exact):
+            message, state = phase.client(Moment(round_, train), state, data, sent)
+            released, stats = leave_client(phase, leave, message, round_)
         return {**released, **stats}, phase.remember(state, released)
 
     return work

@@ -20,16 +20,26 @@ from jax import Array
 
 from tacit import tree
 from tacit.accounting import Ledger
+from tacit.accounting.events import in_turn
 from tacit.algorithm import Algorithm, Phase, Population
 from tacit.boundary import enter_server
-from tacit.errors import TacitError
+from tacit.errors import BudgetError, TacitError
+from tacit.mechanisms.rounded import exact_noise
 from tacit.simulation.devices import Precision, precision
 from tacit.streams import Stream
 from tacit.tasks.base import Params, Task
 from tacit.tree import Tree
-from tacit.wire.client import FAILED, REFUSED
-from tacit.wire.codec import WireError, decode, encode
-from tacit.wire.shapes import RecordShapes, reply_shapes
+from tacit.wire.client import FAILED, REFUSED, Covered
+from tacit.wire.codec import Scalar, WireError, decode, encode
+from tacit.wire.shapes import RecordShapes, reply_shapes, to_fields
+
+_NO = "its budget does not cover the round"
+_REASONS: Mapping[Any, str] = {
+    "run": "its copy of the run differs from the one that was announced",
+    "policy": "its policy does not allow this run",
+    "unprepared": "it has not heard what was released before the first round",
+    "trust": "it does not trust the server to add the noise",
+}
 
 Ask = Callable[[Mapping[int, bytes]], Mapping[int, bytes | None]]
 
@@ -41,6 +51,16 @@ class Excluded:
     client: int
     phase: str
     reason: str
+
+
+class RepliesError(TacitError):
+    """A round that fewer clients answered than it needs; nothing of it was used."""
+
+    def __init__(self, round_: int, minimum: int, excluded: Sequence[Excluded]) -> None:
+        super().__init__(
+            f"round {round_} needs {minimum} sound replies; {len(excluded)} clients gave none."
+        )
+        self.excluded = tuple(excluded)
 
 
 @dataclass(frozen=True)
@@ -66,11 +86,20 @@ class WireServer:
         dtype: Precision = "float32",
         ledger: Ledger | None = None,
         run: str = "run",
+        labels: Mapping[str, Scalar] | None = None,
+        minimum: int = 0,
+        covered: Covered | None = None,
+        exact: bool = False,
+        first_exchange: int = 0,
     ) -> None:
         self.algorithm, self.task, self.population = algorithm, task, population
+        self._labels = dict(labels or {})  # said in every request: which run this is
+        self._minimum, self._covered = minimum, covered
+        self._exact = exact  # noise from the operating system, on a grid
+        self._exchange = first_exchange - 1  # every question has a number of its own
         self.dtype, self.ledger, self.run = dtype, ledger, run
         self._phases = algorithm.phases(task, population)
-        self._counted: dict[int, int] = {}  # client -> the exchange of its last reply that counted
+        self.counted: dict[int, int] = {}  # client -> the exchange of its last reply that counted
         self._attempts: Counter[int] = Counter()
         with precision(dtype):
             self._stream = stream or Stream.from_entropy()
@@ -90,11 +119,17 @@ class WireServer:
             # A round that is tried again is another release: another cohort, another noise.
             stream = self._stream.again(self._attempts[number])
             self._attempts[number] += 1
-            mask = self.algorithm.cohort.mask(stream.cohort(number), self.population.clients)
+            clients = self.population.clients
+            mask = self.algorithm.cohort.mask(stream.cohort(number), clients, number)
             cohort = tuple(int(i) for i in np.flatnonzero(np.asarray(mask)))
             excluded: list[Excluded] = []
-            for place, phase in enumerate(self._phases):
-                excluded += self._phase(number, place, phase, cohort, ask, stream)
+            before = self.state, dict(self.counted)
+            try:
+                for place, phase in enumerate(self._phases):
+                    excluded += self._phase(number, place, phase, cohort, ask, stream)
+            except RepliesError:  # what its first phases did is not half a round
+                self.state, self.counted = before
+                raise
             return RoundReport(number, cohort, tuple(excluded))
 
     def _phase(
@@ -107,18 +142,17 @@ class WireServer:
         stream: Stream,
     ) -> list[Excluded]:
         charge = self._charge(phase, round_)
-        sent = tree.to_named(phase.send(self.state))
-        exchange = round_ * len(self._phases) + place
+        sent = to_fields(phase.send(self.state))
+        self._exchange += 1
+        about = {**self._labels, "round": round_, "exchange": self._exchange}
         replies = ask(
             {
-                client: encode(
-                    phase.name, sent, {"round": round_, "counted": self._counted.get(client, -1)}
-                )
+                client: encode(phase.name, sent, {**about, "counted": self.counted.get(client, -1)})
                 for client in cohort
             }
         )
         like = self._shapes[phase.name]
-        sums, excluded = tree.zeros_like(like), []
+        sums, excluded, sound = tree.zeros_like(like), [], []
         for client in cohort:
             try:
                 reply = self._read(replies.get(client), phase, round_, like)
@@ -126,7 +160,10 @@ class WireServer:
                 excluded.append(Excluded(client, phase.name, str(error)))
                 continue
             sums = tree.add(sums, reply)
-            self._counted[client] = exchange
+            sound.append(client)
+        if len(sound) < min(self._minimum, len(cohort)):
+            raise RepliesError(round_, self._minimum, excluded)
+        self.counted.update(dict.fromkeys(sound, self._exchange))
         key = stream.server(round_, place)
         step = self._steps[phase.name]
         self.state = step(self.state, key, sums, jnp.asarray(round_, jnp.int32))
@@ -138,7 +175,9 @@ class WireServer:
         expected = self.algorithm.cohort.expected(self.population.clients)
 
         def step(state: Any, key: Array, sums: Tree, round_: Array) -> Any:
-            return phase.server(state, enter_server(phase, key, sums, round_, expected))
+            with exact_noise(self._exact):
+                means = enter_server(phase, key, sums, round_, expected)
+            return phase.server(state, means)
 
         return step
 
@@ -147,13 +186,17 @@ class WireServer:
         aggregates = any(release.at == "aggregate" for release in phase.releases.values())
         if not aggregates or self.ledger is None:
             return None
+        cohort = self.algorithm.cohort.scheme(self.population.clients)
         event = phase.event(
             round_,
             relation=self.algorithm.relation,
-            cohort=self.algorithm.cohort.scheme(self.population.clients),
+            cohort=cohort,
             records=self.population.smallest,
             places=("aggregate",),
         )
+        event = in_turn(event, round_, cohort)
+        if self._covered is not None and not self._covered(event, round_, phase.name):
+            raise BudgetError(f"round {round_} is not covered by the budget that is left.")
         return self.ledger.charge(event, run=self.run, round=round_, phase=phase.name)
 
     def _read(self, reply: bytes | None, phase: Phase, round_: int, like: Tree) -> Tree:
@@ -161,7 +204,7 @@ class WireServer:
             raise WireError("no reply.")
         message = decode(reply)
         if message.kind == REFUSED:
-            raise WireError("the client refused: its budget does not cover the round.")
+            raise WireError(f"the client refused: {_REASONS.get(message.meta.get('reason'), _NO)}.")
         if message.kind == FAILED:
             raise WireError("the client failed.")
         if message.kind != phase.name or message.meta.get("round") != round_:

@@ -11,12 +11,16 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
 
+from tacit import tree
 from tacit.algorithm import Algorithm, ClientData, Moment, Phase
 from tacit.boundary import leave_client
 from tacit.tasks.base import Task
 from tacit.tree import Tree
 
+_ALONE = "value"
 RecordShapes = Mapping[str, jax.ShapeDtypeStruct]  # one record, without a leading axis
 
 
@@ -46,3 +50,16 @@ def reply_shapes(
         return {**released, **stats}
 
     return jax.eval_shape(answer, sent_shapes(algorithm, task, phase), records)
+
+
+def to_fields(sent: Tree) -> dict[str, NDArray[np.generic]]:
+    """What is sent as named arrays; one array alone has no path, and a field must have a name."""
+    return {name or _ALONE: value for name, value in tree.to_named(sent).items()}
+
+
+def from_fields(fields: Mapping[str, NDArray[np.generic]], like: Tree) -> Tree:
+    """What was sent, in the shape of ``like``."""
+    alone = isinstance(like, jax.ShapeDtypeStruct)
+    return tree.from_named(
+        {"" if alone and name == _ALONE else name: value for name, value in fields.items()}, like
+    )

@@ -1,0 +1,1 @@
+"""Rounds of private federated simulation, timed against other simulators: ``make bench``."""

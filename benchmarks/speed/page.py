@@ -1,0 +1,103 @@
+"""Write the measured numbers into ``docs/explanation/speed.md``, between its marks.
+
+The words around the numbers are written by hand and stay; ``python -m benchmarks.speed.page``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from benchmarks.speed import table
+
+PAGE = Path("docs/explanation/speed.md")
+RESULTS = Path("results/bench")
+_MARK = re.compile(r"(<!-- (?P<name>[a-z]+): begin -->\n).*?(<!-- (?P=name): end -->)", re.DOTALL)
+
+
+def main() -> None:
+    speed, scaling = (_read(RESULTS / f"{name}.json") for name in ("speed", "scaling"))
+    parts = {
+        "works": _works(speed),
+        "goals": _goals(speed),
+        "checks": _checks(speed),
+        "machine": _machine(speed),
+        "curves": _curves(scaling),
+    }
+    text = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(
+        _MARK.sub(lambda m: f"{m[1]}{parts[m['name']]}\n{m[3]}", text), encoding="utf-8"
+    )
+    for name in ("speed", "scaling"):
+        drawn = (RESULTS / name).with_suffix(".svg")
+        if drawn.exists():
+            shutil.copyfile(drawn, PAGE.parent / drawn.name)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def _works(speed: dict[str, Any]) -> str:
+    if not speed:
+        return "Not measured yet."
+    header = ("work", "side", "s a round", "middle half", "CPU-s", "wall", "CPU", "peak MiB")
+    return f"{table.markdown(header, table.rows(speed))}\n\n![Seconds a round by side](speed.svg)"
+
+
+def _goals(speed: dict[str, Any]) -> str:
+    if not speed:
+        return "Not measured yet."
+    return table.markdown(("work", "meant to show", "shows", "met"), table.goals(speed))
+
+
+def _checks(speed: dict[str, Any]) -> str:
+    rows = [
+        (name, side, f"{value:.0e}")
+        for name, work in speed.get("works", {}).items()
+        for side, value in work.get("difference", {}).items()
+    ]
+    return table.markdown(("work", "side", "difference"), rows) if rows else "Not measured yet."
+
+
+def _machine(speed: dict[str, Any]) -> str:
+    if not speed.get("works"):
+        return "Not measured yet."
+    work = next(iter(speed["works"].values()))
+    facts, peak = work["machine"], max(speed["gemm_gflops"].values())
+    versions: dict[str, str] = {}
+    for one in speed["works"].values():
+        for side in one["sides"].values():
+            versions |= side.get("versions", {})
+    shown = ", ".join(f"{name} {value}" for name, value in sorted(versions.items()))
+    return (
+        f"{facts['processor']}, {facts['cores']} cores, {facts['memory_gib']:g} GiB;"
+        f" {peak:.0f} GFLOP/s in single precision. Versions: {shown}. {table.load(speed)}"
+    )
+
+
+def _curves(scaling: dict[str, Any]) -> str:
+    rows = [
+        (
+            name,
+            f"{curve['points'][0]['value']:,} to {curve['points'][-1]['value']:,}",
+            f"{curve['time_exponent']:.2f}",
+            f"{curve['memory_exponent']:.2f}",
+        )
+        for name, curve in scaling.get("curves", {}).items()
+        if "time_exponent" in curve
+    ]
+    if not rows:
+        return "Not measured yet."
+    shown = table.markdown(("over", "range", "time grows with power", "memory"), rows)
+    return f"{shown}\n\n![Time and memory over each size](scaling.svg)"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""Auto without a trusted server: every client speaks once, with its whole budget.
+
+    before   clients are split into as many disjoint groups as there are rounds
+    round    only its group is asked: one gradient a client, of norm 1, noised by the client itself
+    server   heavy ball, with a step and a number of rounds that follow from the noise alone
+
+A client's data is touched by its own messages alone, though later clients see models that earlier
+ones have made; so its guarantee is that of ``times`` messages, and the run's is the worst client's.
+The message is PrivUnitG's noisy direction, of pure epsilon: s1 = 1 / (m sqrt(M)), about a tenth of
+the variance of ``mechanism = "gaussian"``, whose s1 is 2 / (mu sqrt(M)). Splitting a budget over
+more messages costs accuracy; ``times`` is there to compare, and for few clients.
+
+Protected: a whole client, under replace-one, against the server and everyone who sees the models.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tacit.accounting.guarantee import Relation
+from tacit.algorithm import ClientData, Message, Moment, Phase, Population
+from tacit.algorithms.one_gradient import Centre, OneGradient
+from tacit.bounds import Normalize
+from tacit.errors import TacitError
+from tacit.mechanisms import Gaussian, NoNoise, PrivUnitG
+from tacit.mechanisms.privunitg import Sampler
+from tacit.planning.auto_plan import most_rounds
+from tacit.release import Release
+from tacit.sampling import Cohort, TurnsCohort
+from tacit.tasks.base import Params, Task
+from tacit.tree import Tree
+
+
+@dataclass(frozen=True, kw_only=True)
+class AutoLocal(OneGradient):
+    """Normalised gradients that clients noise themselves, ``times`` messages each."""
+
+    mechanism: Literal["privunitg", "gaussian"] = "privunitg"
+    sampler: Sampler = "fast"
+    times: int = 1
+    centre: Centre = "public"
+    prior: bool = True
+    relation: Relation = "replace-one"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.relation != "replace-one":
+            raise TacitError(
+                "a local message hides what a client says, not that it is there: use"
+                " the relation replace-one."
+            )
+        if self.times < 1:
+            raise TacitError(f"a client speaks at least once, not {self.times} times.")
+        if self.population is not None:
+            self.cohort.expected(self.population.clients)  # refuses more groups than clients
+
+    @property
+    def cohort(self) -> Cohort:
+        """The group whose turn it is."""
+        return TurnsCohort(groups=-(-self.planned_rounds // self.times))
+
+    @property
+    def release(self) -> Release:
+        """A gradient of norm 1, noised by the client. PrivUnitG has epsilon 1 / noise."""
+        mechanism: Any = NoNoise()
+        if self.noise and self.mechanism == "gaussian":
+            mechanism = Gaussian(self.noise)
+        elif self.noise:
+            mechanism = PrivUnitG(1.0, self.sampler).scaled(self.noise)
+        return Release(bound=Normalize(1.0), mechanism=mechanism, at="message")
+
+    @property
+    def spread(self) -> float:
+        """The deviation of one message over the root of the group."""
+        mechanism = self.release.mechanism
+        one = mechanism.deviation if isinstance(mechanism, PrivUnitG) else self.noise
+        return one / math.sqrt(self.cohort.expected(self.planned_population.clients))
+
+    @property
+    def most_rounds(self) -> int:
+        """As many as there are messages."""
+        return most_rounds(self, self.planned_population)
+
+    def phases(self, task: Task, population: Population) -> tuple[Phase, ...]:
+        """One exchange: a gradient, noised before it leaves."""
+        del population
+
+        def speak(
+            moment: Moment, state: Tree, data: ClientData, params: Params
+        ) -> tuple[Message, Tree]:
+            return {"gradient": self.gradient(task, params, data, moment.key)}, state
+
+        return (
+            Phase(
+                name="train", client=speak, server=self.step, releases={"gradient": self.release}
+            ),
+        )
+
+    def notes(self, population: Population, delta: float) -> list[str]:
+        """What a message is, and who speaks when."""
+        del delta
+        mechanism = self.release.mechanism
+        if isinstance(mechanism, NoNoise):
+            return []
+        what = f"Gaussian noise of standard deviation {self.noise:.5g} times the bound"
+        if isinstance(mechanism, PrivUnitG):
+            what = f"PrivUnitG with epsilon {mechanism.epsilon:.5g}"
+        group = self.cohort.expected(population.clients)
+        often = "once" if self.times == 1 else f"{self.times} times"
+        return [
+            f"Noise: {what} on every message. Every client speaks {often}, about {group:.4g}"
+            " clients a round, and is charged for its own messages alone."
+        ]

@@ -1,0 +1,42 @@
+"""What is released once before round 0, to prepare the records for the training that follows.
+
+A prelude is an algorithm of one round. It protects whom the training protects, in the same sense
+and against the same observer, and spends from the same budget.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from tacit.accounting.guarantee import Unit
+from tacit.algorithm import Algorithm, Population, releases, unit_of
+from tacit.data.federation import Federation
+from tacit.release import At
+from tacit.tasks.base import Task
+
+Released = Mapping[str, Any]  # plain numbers and lists, as they are kept in the run's folder
+
+
+class Prelude(Algorithm):
+    """One round whose outcome is applied to every record."""
+
+    file: ClassVar[str]  # the name of the run folder's file that keeps the outcome
+
+    @abstractmethod
+    def released(self, state: Any) -> Released:
+        """The outcome, from the server's state after the round."""
+
+    @abstractmethod
+    def applied(self, federation: Federation, released: Released) -> Federation:
+        """The federation with the outcome applied to its records; KeyError if it does not fit."""
+
+
+def place_of(training: Algorithm, task: Task, population: Population) -> tuple[Unit, At]:
+    """The unit of a training and where a release with the same protection draws its noise."""
+    found = releases(training, task, population)
+    unit = unit_of(found)
+    if any(release.at == "aggregate" for release in found.values()):
+        return unit, "aggregate"
+    return unit, "step" if unit == "record" else "message"

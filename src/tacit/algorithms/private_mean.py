@@ -1,0 +1,131 @@
+"""The mean of all records at norm 1, released once with noise, to centre them before training.
+
+    client   u = x/|x| for every record; sends the mean of u over its records, of norm at most 1
+    server   centre = the noisy mean, shortened by what the noise alone has added to its length
+
+Each record then becomes (u - centre) / |u - centre|. Subtracting what all records share makes their
+differences, which a classifier learns from, a larger part of a record of norm 1. Shortening is free
+(James and Stein, 1961): a mean far above the noise is kept, one below it is no centre at all.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from tacit import local, tree
+from tacit.accounting.guarantee import Relation, Unit
+from tacit.algorithm import (
+    Algorithm,
+    ClientData,
+    Message,
+    Moment,
+    Phase,
+    Population,
+    ServerState,
+)
+from tacit.algorithms.prelude import Prelude, Released, place_of
+from tacit.bounds import Clip, Normalize
+from tacit.data.federation import Federation
+from tacit.features.rows import centred_rows, with_x
+from tacit.mechanisms import Gaussian, NoNoise
+from tacit.release import At, Release
+from tacit.tasks.base import Params, Record, Task, flat_rows
+from tacit.tree import Tree
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateMean(Prelude):
+    """One round that releases the mean of unit records of so many ``features``."""
+
+    features: int
+    unit: Unit = "client"
+    at: At = "aggregate"
+    relation: Relation = "add-remove"
+    noise: float = 0.0
+    file: ClassVar[str] = "centre.json"
+
+    @classmethod
+    def before(cls, training: Algorithm, task: Task, population: Population, features: int) -> Self:
+        """The release that protects whom this training protects, against the same observer."""
+        unit, at = place_of(training, task, population)
+        return cls(features=features, unit=unit, at=at, relation=training.relation)
+
+    @property
+    def release(self) -> Release:
+        """A mean of vectors of norm 1; at a step, the sum over a client's records."""
+        return Release(
+            bound=Normalize(1.0) if self.at == "step" else Clip(1.0),
+            mechanism=Gaussian(self.noise) if self.noise else NoNoise(),
+            at=self.at,
+            unit=self.unit,
+        )
+
+    def spread(self, population: Population) -> float:
+        """The standard deviation of the noise on each number of the mean: public."""
+        clients, records = population.clients, sum(population.sizes)
+        scale = {
+            "aggregate": 1 / clients,
+            "message": 1 / math.sqrt(clients),
+            "step": math.sqrt(clients) / records,
+        }
+        return self.noise * scale[self.at]
+
+    def phases(self, task: Task, population: Population) -> tuple[Phase, ...]:
+        """One exchange: every client's mean, or every silo's sum of records."""
+        del task
+        release, unit = self.release, Normalize(1.0)
+        share = population.clients / sum(population.sizes)
+        floor = self.features * self.spread(population) ** 2
+
+        def total(records: Record, weights: Array) -> Array:
+            return weights @ jax.vmap(unit)(flat_rows(records, weights))
+
+        def measure(
+            moment: Moment, state: Tree, data: ClientData, sent: Array
+        ) -> tuple[Message, Tree]:
+            batch_key, noise_key = jax.random.split(moment.key)
+            step = jnp.zeros((), jnp.int32)
+            summed, _ = local.sum_over_chosen(release.batch, batch_key, step, data, sent, total)
+            if release.at == "step":
+                noisy = release.noised(noise_key, summed, moment.round)
+                return {"mean": tree.scale(share, noisy)}, state
+            return {"mean": summed / data.size.astype(sent.dtype)}, state
+
+        def settle(state: ServerState, means: Message) -> ServerState:
+            mean = means["mean"]
+            length = jnp.maximum(tree.squared_norm(mean), jnp.finfo(mean.dtype).tiny)
+            kept = jnp.clip(1 - floor / length, 0, 1) / jnp.maximum(1, jnp.sqrt(length))
+            return ServerState(tree.scale(kept, mean), state.round + 1)
+
+        return (Phase(name="mean", client=measure, server=settle, releases={"mean": release}),)
+
+    def init(self, params: Params) -> ServerState:
+        """No centre."""
+        dtype = jnp.result_type(*jax.tree.leaves(params))
+        return ServerState(jnp.zeros(self.features, dtype), jnp.zeros((), jnp.int32))
+
+    def released(self, state: Any) -> Released:
+        """The centre."""
+        return {"centre": np.asarray(state.params, np.float64).tolist()}
+
+    def applied(self, federation: Federation, released: Released) -> Federation:
+        """Every record at norm 1, minus the centre, at norm 1 again."""
+        centre = np.asarray(released["centre"], np.float64)
+        test = federation.test
+        return replace(
+            federation,
+            records=with_x(federation.records, centred_rows(federation.records["x"], centre)),
+            test=None if test is None else with_x(test, centred_rows(test["x"], centre)),
+        )
+
+    def with_noise(self, noise: float, phase: str | None = None) -> Self:
+        """Noise of this standard deviation on the sum, in units of the bound."""
+        del phase
+        return replace(self, noise=noise)

@@ -1,0 +1,183 @@
+"""``tacit deploy``: a federation of real processes, from its folders to a trained model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tacit.cli import show
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+app = typer.Typer(no_args_is_help=True, help="Run a federation between real sites, on Flower.")
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Folder = Annotated[Path, typer.Argument(help="The folder.", metavar="DIR")]
+
+
+@app.command()
+def init(
+    folder: Folder,
+    config: Annotated[
+        Path | None, typer.Option(help="A run's configuration; without it the demo's.")
+    ] = None,
+    sites: Annotated[
+        str | None, typer.Option(help="name=records,... where the data are not here.")
+    ] = None,
+    address: Annotated[str, typer.Option(help="Where sites reach the server.")] = "127.0.0.1:9443",
+    minimum: Annotated[
+        int | None, typer.Option(help="The least replies of a round; all sites if not given.")
+    ] = None,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait for replies.")] = 300.0,
+    evaluation: Annotated[
+        float | None,
+        typer.Option(help="Release the accuracy at the end, to within this error."),
+    ] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="No TLS and no authentication: for tests only.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Make the folders of a federation: certificates, keys, one folder for each party."""
+    from tacit.deployment.private import own_files_only
+    from tacit.deployment.setup import make_federation
+    from tacit.deployment.wanted import wanted
+
+    own_files_only()
+    asked = wanted(
+        config=config,
+        sites=sites,
+        address=address,
+        minimum=minimum,
+        timeout=timeout,
+        evaluation=evaluation,
+        insecure=insecure,
+    )
+    public = make_federation(folder, asked)
+    delta = _delta(public)
+    if json:
+        show.as_json(
+            {
+                "folder": str(folder),
+                "sites": dict(public.about.sites),
+                "digest": public.digest,
+                **public.plan.guarantee(delta).as_dict(),
+            }
+        )
+        return
+    show.sentence(f"The federation is in {folder}; its README.md says the next steps.")
+    show.sentence(f"The run, if it goes as planned: {public.plan.guarantee(delta).sentence()}")
+    if insecure:
+        show.sentence("Warning: nothing is encrypted or authenticated. Use this for tests only.")
+
+
+@app.command()
+def server(folder: Folder, json: Json = False) -> None:
+    """Lead the run of a server's folder; started again, it goes on from its last round."""
+    from tacit.cli.deploy_progress import Lines
+    from tacit.deployment.private import own_files_only
+    from tacit.deployment.serving import serve
+
+    own_files_only()
+    last = serve(folder, Lines(quiet=json))
+    _report_server(folder, last, json=json)
+
+
+@app.command()
+def site(folder: Folder) -> None:
+    """Work for a site's folder: answer the server within the site's own policy and budget."""
+    import logging
+
+    from tacit.deployment.private import own_files_only
+    from tacit.deployment.working import work
+
+    own_files_only()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
+    work(folder)
+
+
+@app.command()
+def status(folder: Folder, json: Json = False) -> None:
+    """Who works, where the run stands, and what each site here has spent."""
+    from tacit.deployment.overview import overview
+
+    found = overview(folder)
+    if json:
+        show.as_json(found)
+        return
+    if "server" in found:
+        run = found["server"]
+        state = "works" if run["works"] else "does not work"
+        show.sentence(
+            f"Server: {state}; {run['stage']}, round {run['round']} of {run['rounds']}."
+            f" {run['said']}"
+        )
+    for each in found["sites"]:
+        state = "works" if each["works"] else "does not work"
+        spent = each.get("sentence", "Nothing is spent yet.")
+        show.sentence(f"{each['name']}: {state}. {spent}")
+
+
+@app.command()
+def stop(folder: Folder, json: Json = False) -> None:
+    """Stop what works for a folder, with everything that it started."""
+    from tacit.deployment.overview import parts
+    from tacit.deployment.processes import stop_folder
+
+    stopped = [name for name, part in parts(folder).items() if stop_folder(part)]
+    if json:
+        show.as_json({"stopped": stopped})
+    else:
+        show.sentence(f"Stopped: {', '.join(stopped) or 'nothing worked here'}.")
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="A new folder for the federation.")] = Path(
+        "tacit-deploy-demo"
+    ),
+    rounds: Annotated[int, typer.Option(help="How many rounds to train.", min=1)] = 10,
+    json: Json = False,
+) -> None:
+    """Start a server and three hospitals on this machine and train within their budgets."""
+    from tacit.cli.deploy_progress import Lines
+    from tacit.deployment.demo import run_demo
+    from tacit.deployment.private import own_files_only
+
+    own_files_only()
+    found = run_demo(out, rounds, Lines(quiet=json))
+    if json:
+        show.as_json(found)
+        return
+    _table(found["metrics"], found["rounds"])
+    for each in found["sites"]:
+        show.sentence(f"{each['name']} ({each['records']} records). {each['sentence']}")
+    show.sentence(f"Everything is in {out}: the model is {found['model']}.")
+
+
+def _report_server(folder: Path, last: Mapping[str, Any], *, json: bool) -> None:
+    import json as reader
+
+    summary = reader.loads((folder / "run" / "summary.json").read_text())
+    if json:
+        show.as_json({**summary, "model": str(folder / "run" / "model.npz")})
+        return
+    _table(last.get("metrics", {}), int(summary["rounds"]))
+    if summary["stopped"]:
+        show.sentence(f"Training stopped early: {summary['stopped']}.")
+    show.sentence(summary["guarantee"]["sentence"])
+    show.sentence("Rounds that were done again cost more: each site's own ledger has the total.")
+    show.sentence(f"The model is {folder / 'run' / 'model.npz'}.")
+
+
+def _table(metrics: Mapping[str, float], rounds: int) -> None:
+    rows = [(name, f"{value:.4f}") for name, value in metrics.items()]
+    show.table(("metric", "last value"), rows, title=f"After {rounds} rounds")
+
+
+def _delta(public: Any) -> float:
+    privacy = public.run.privacy
+    return 0.0 if privacy == "none" else float(privacy.delta or 0.0)

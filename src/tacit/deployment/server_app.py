@@ -1,0 +1,46 @@
+"""The app that Flower starts at the server: our own loop on its grid.
+
+Flower's strategies are not used: they weight by record counts, which breaks the sensitivity, and
+they cannot continue a run.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from dataclasses import asdict
+from pathlib import Path
+
+from flwr.app import Context
+from flwr.serverapp import Grid, ServerApp
+
+from tacit.deployment.coordinator import Coordinator
+from tacit.deployment.grid import FlowerTransport
+from tacit.deployment.outcome import Status
+from tacit.deployment.private import own_files_only, write_private
+from tacit.deployment.serving import FOLDER, PROGRESS
+from tacit.deployment.settings import Public
+from tacit.errors import TacitError
+
+app = ServerApp()
+
+
+@app.main()
+def main(grid: Grid, context: Context) -> None:
+    """Lead the run of the folder that this process was started for."""
+    del context
+    own_files_only()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    folder = Path(os.environ[FOLDER])
+
+    def tell(status: Status) -> None:
+        write_private(folder / PROGRESS, json.dumps(asdict(status)).encode())
+
+    public = Public.load(folder)
+    try:
+        Coordinator(folder, FlowerTransport(grid, folder, public), on_status=tell).run()
+    except TacitError as error:
+        tell(Status("stopped", 0, public.plan.rounds, said=str(error)))
+        logging.getLogger("tacit.server").error("%s", error)

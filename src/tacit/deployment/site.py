@@ -1,0 +1,211 @@
+"""A site: it answers requests, and decides by itself which.
+
+    request   -> which run? the same federation.toml? a method, unit, relation and noise that the
+                 policy allows? does the budget cover the WHOLE run?        else: refused, a code
+              -> charge the ledger (on disk), compute, noise from the operating system
+              -> state and head on disk -> reply
+
+A site believes nothing in a message but the model and the names of run, round and exchange. Bounds,
+noise, rounds and prices come from its own copy of federation.toml.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from pathlib import Path
+
+from tacit.accounting import Guarantee, Ledger
+from tacit.algorithms.prelude import Released
+from tacit.data.federation import Records
+from tacit.deployment.policy import RUN, UNPREPARED, RefusalError, check_policy
+from tacit.deployment.private import write_private
+from tacit.deployment.records import ready_records, site_records
+from tacit.deployment.settings import Policy, Public, load_site
+from tacit.deployment.spending import Spending
+from tacit.deployment.state import DiskMemory, Head
+from tacit.errors import TacitError
+from tacit.planning import Plan
+from tacit.streams import Stream
+from tacit.wire.client import FAILED, REFUSED, Holdings, WireClient
+from tacit.wire.codec import Message, WireError, decode, encode
+
+JOIN, JOINED = "join", "joined"
+PREPARE, PREPARED = "prepare", "prepared"
+LEDGER = "ledger.jsonl"
+_RUN_NAME = re.compile(r"[0-9a-f]{1,64}")
+_TRUSTING = "everyone who sees the models (the server itself is trusted)"
+_WARY = "the server and everyone who sees the models"
+
+log = logging.getLogger("tacit.site")
+
+
+class Site:
+    """A site in its folder; a ``stream`` of a seed and ``exact=False`` are for tests only."""
+
+    def __init__(
+        self, folder: str | Path, *, stream: Stream | None = None, exact: bool = True
+    ) -> None:
+        self.folder = Path(folder)
+        self.public, self.settings = Public.load(self.folder), load_site(self.folder)
+        self.name, self.policy = self.settings.name, self.settings.policy
+        if self.name not in self.public.names:
+            raise TacitError(
+                f"federation.toml names {', '.join(self.public.names)} and not this site,"
+                f" {self.name!r}: ask for a new federation.toml."
+            )
+        self.index = self.public.names.index(self.name)
+        self._stream, self._exact = stream, exact
+        self._records = site_records(self.public, self.settings.data, self.name, base=self.folder)
+        self.ledger = open_ledger(self.folder, self.settings.policy)
+        self._head = Head(self.folder / "state")
+        try:
+            self._head.check(self.ledger)
+        except TacitError:
+            self.ledger.close()
+            raise
+        self._spending = Spending(self.public, self.index, self.policy, self.ledger)
+        self._run: str | None = None
+        self._clients: dict[str, WireClient] = {}  # by phase
+        self._memory: DiskMemory | None = None
+        self._holdings = Holdings()
+
+    def close(self) -> None:
+        """Let go of the ledger."""
+        self.ledger.close()
+
+    def answer(self, request: bytes) -> bytes:
+        """The reply to a request; whatever goes wrong, others hear a code and no more."""
+        try:
+            asked = decode(request)
+            self._admit(asked)
+        except RefusalError as refusal:
+            log.warning("refused: %s", refusal)
+            return encode(REFUSED, {}, {"round": -1, "reason": refusal.code})
+        except Exception as error:
+            log.error("a request could not be read: %s", error)
+            return encode(FAILED, {}, {"round": -1})
+        if asked.kind == JOIN:
+            return encode(JOINED, {}, {"round": -1})
+        if asked.kind == PREPARE:
+            return self._prepare(asked)
+        client = self._clients.get(asked.kind)
+        if client is None and self.public.prelude is not None:
+            log.warning("a request came before the prelude's outcome did.")
+            return encode(REFUSED, {}, {"round": -1, "reason": UNPREPARED})
+        if client is None:
+            log.error("a request names the phase %r, which the run has not.", asked.kind)
+            return encode(FAILED, {}, {"round": -1})
+        return self._reply(client, request, asked)
+
+    def guarantee(self) -> Guarantee:
+        """What this site has spent so far, over all runs."""
+        return self.ledger.guarantee(self.policy.delta)
+
+    def cost_of_new_run(self) -> float:
+        """The epsilon after a whole new run; refused if that is above the budget."""
+        return self._spending.cost_of_new_run()
+
+    def _reply(self, client: WireClient, request: bytes, asked: Message) -> bytes:
+        reply = client.answer(request)
+        if client.last_error is not None:
+            log.error("round %s: %s", asked.meta.get("round"), client.last_error)
+        else:
+            log.info("round %s: %s sent, %d bytes", asked.meta["round"], asked.kind, len(reply))
+        try:
+            self._head.write(self.ledger)
+        except TacitError as error:
+            log.error("%s", error)
+            return encode(FAILED, {}, {"round": -1})
+        return reply
+
+    def _admit(self, asked: Message) -> None:
+        run, digest = asked.meta.get("run"), asked.meta.get("digest")
+        if not isinstance(run, str) or not _RUN_NAME.fullmatch(run):
+            raise WireError("a request must name its run.")
+        if digest != self.public.digest:
+            raise RefusalError(
+                RUN, "the server's federation.toml is not this site's: compare the two files."
+            )
+        if run == self._run:
+            return
+        check_policy(self.policy, self.public)
+        clients = self._opened(run)
+        self._run, self._clients = run, clients
+        log.info("run %s: admitted", run)
+
+    def _opened(self, run: str) -> dict[str, WireClient]:
+        """Clients for the phases of a run that the budget covers."""
+        self._holdings = self._spending.admit(run)
+        memory = DiskMemory(self.folder / "state", run)
+        memory.forget_others()
+        self._memory = memory
+        prelude, outcome = self.public.prelude, self._outcome(memory)
+        if prelude is None:
+            return self._trained(run, None)
+        clients = self._clients_of(prelude, run, self._records)
+        return clients if outcome is None else clients | self._trained(run, outcome)
+
+    def _trained(self, run: str, outcome: Released | None) -> dict[str, WireClient]:
+        """The clients of the training and of what comes after it, on records that are ready."""
+        records = ready_records(self.public, self._records, outcome)
+        clients = self._clients_of(self.public.plan, run, records)
+        if self.public.evaluation is not None:
+            clients |= self._clients_of(self.public.evaluation, run, records)
+        return clients
+
+    def _clients_of(self, plan: Plan, run: str, records: Records) -> dict[str, WireClient]:
+        client = WireClient(
+            plan.algorithm,
+            plan.task,
+            plan.population,
+            records,
+            index=self.index,
+            stream=self._stream,
+            dtype=self.public.run.train.dtype,
+            holdings=self._holdings,
+            run=run,
+            memory=self._memory if plan is self.public.plan else None,
+            exact=self._exact,
+        )
+        phases = plan.algorithm.phases(plan.task, plan.population)
+        return {phase.name: client for phase in phases}
+
+    def _outcome(self, memory: DiskMemory) -> Released | None:
+        """What the prelude of this run has released, if it was heard before."""
+        try:
+            found: Released = json.loads(memory.prelude.read_text())
+            return found
+        except (OSError, ValueError):
+            return None
+
+    def _prepare(self, asked: Message) -> bytes:
+        """Make the records ready with the prelude's outcome, and keep it over a restart."""
+        try:
+            text = asked.meta["released"]
+            assert self._run is not None and self._memory is not None
+            clients = self._trained(self._run, json.loads(str(text)))
+            write_private(self._memory.prelude, str(text).encode())
+        except Exception as error:
+            log.error("the prelude's outcome could not be used: %s", error)
+            return encode(FAILED, {}, {"round": -1})
+        self._clients |= clients
+        return encode(PREPARED, {}, {"round": -1})
+
+
+def open_ledger(folder: Path, policy: Policy) -> Ledger:
+    """The site's one ledger over all runs; it is made at the first start."""
+    path = folder / LEDGER
+    observer = _TRUSTING if policy.trust_server else _WARY
+    if not path.exists():
+        return Ledger.create(path, unit=policy.unit, relation=policy.relation, observer=observer)
+    ledger = Ledger.open(path)
+    if (ledger.unit, ledger.relation, ledger.observer) != (policy.unit, policy.relation, observer):
+        ledger.close()
+        raise TacitError(
+            f"{path} counts a {ledger.unit} under {ledger.relation} against {ledger.observer}, and"
+            " the policy now says otherwise: put the policy back, or begin a new ledger and count"
+            " the old one as spent."
+        )
+    return ledger

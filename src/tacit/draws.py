@@ -1,0 +1,98 @@
+"""Random numbers for simulations, fast on a CPU.
+
+JAX computes Threefry in a loop that is not unrolled on a CPU, and keeps one word of every two.
+Here the same cipher (2 x 32 bits, 20 rounds, of Salmon and others 2011) is written out, both words
+are used, and normals come from their 32 bits by the inverse of the normal law in a form that keeps
+its accuracy in the tails, out to 6.3 standard deviations. Together that is several times faster.
+These numbers are for science: real clients draw their noise elsewhere.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+_TURNS = ((13, 15, 26, 6), (17, 29, 16, 24))
+
+
+@partial(jax.jit, static_argnums=1)
+def words(key: Array, count: int) -> Array:
+    """So many independent 32-bit words, a function of the key and the place."""
+    data = jax.random.key_data(key).astype(jnp.uint32).reshape(-1)
+    half = -(-count // 2)
+    places = jnp.arange(half, dtype=jnp.uint32)
+    first, second = threefry((data[0], data[1]), (places, jnp.zeros_like(places)))
+    return jnp.stack([first, second], axis=1).reshape(-1)[:count]
+
+
+@partial(jax.jit, static_argnums=(1, 2))
+def normal(key: Array, count: int, dtype: jnp.dtype) -> Array:
+    """So many independent standard normals."""
+    if dtype != jnp.float32:
+        return jax.random.normal(key, (count,), dtype)
+    return normal_of(words(key, count))
+
+
+@partial(jax.jit, static_argnums=3)
+def distinct(key: Array, total: Array | int, count: Array | int, most: int) -> Array:
+    """``count`` different numbers below ``total``, in ``most`` places of which those come first.
+
+    Every set is equally likely, to within total / 2^32 (Floyd's algorithm: the i-th number is drawn
+    from one more than before, and the newest one stands in for a number that was there already).
+    """
+    drawn = words(key, most)
+    first = jnp.asarray(total - count, jnp.int32)
+
+    def one(i: Array, chosen: Array) -> Array:
+        newest = first + i
+        number = (drawn[i] % (newest + 1).astype(jnp.uint32)).astype(jnp.int32)
+        return chosen.at[i].set(jnp.where(jnp.any(chosen == number), newest, number))
+
+    return lax.fori_loop(0, count, one, jnp.full(most, -1, jnp.int32))
+
+
+def threefry(key: tuple[Array, Array], counter: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Both words of the cipher of a counter."""
+    keys = (*key, key[0] ^ key[1] ^ jnp.uint32(0x1BD11BDA))
+    a, b = counter[0] + keys[0], counter[1] + keys[1]
+    for group in range(5):
+        for turn in _TURNS[group % 2]:
+            a = a + b
+            b = ((b << turn) | (b >> (32 - turn))) ^ a
+        a = a + keys[(group + 1) % 3]
+        b = b + keys[(group + 2) % 3] + jnp.uint32(group + 1)
+    return a, b
+
+
+def normal_of(bits: Array) -> Array:
+    """The normal whose sign is the lowest bit and whose tail is the other 31 of a word.
+
+    Giles' single precision inverse error function (2010) at 1 - v, with w = -log(v (2 - v)) from
+    the tail v itself: nothing is lost where 1 - v rounds to 1.
+    """
+    v = ((bits >> 1).astype(jnp.float32) + 0.5) * jnp.float32(2.0**-31)
+    w = -jnp.log(v * (2 - v))
+    small = _polynomial(w - 2.5, _CENTRE)
+    large = _polynomial(jnp.sqrt(jnp.maximum(w, 5.0)) - 3, _TAIL)
+    size = jnp.where(w < 5, small, large) * (1 - v) * jnp.float32(2**0.5)
+    return jnp.where(bits & 1 == 1, -size, size)
+
+
+_CENTRE = (
+    *(2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087),
+    *(-0.00125372503, -0.00417768164, 0.246640727, 1.50140941),
+)
+_TAIL = (
+    *(-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773),
+    *(-0.0076224613, 0.00943887047, 1.00167406, 2.83297682),
+)
+
+
+def _polynomial(x: Array, coefficients: tuple[float, ...]) -> Array:
+    total = jnp.full_like(x, coefficients[0])
+    for c in coefficients[1:]:
+        total = total * x + jnp.float32(c)
+    return total

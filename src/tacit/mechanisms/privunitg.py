@@ -1,0 +1,168 @@
+"""PrivUnitG: a direction with pure differential privacy, from a Gaussian (Asi et al., 2022).
+
+A standard normal vector V is drawn with <V, u> >= gamma with probability p, else with
+<V, u> < gamma, where u is the direction of the value. Its density is the normal one times p/q in
+the half space and (1-p)/(1-q) outside, q = P(N >= gamma), for every u. So the likelihood ratio of
+any two values is at most
+
+    exp(epsilon) = p/(1-p) * (1-q)/q
+
+at every point, and E[V] = m u with m = phi(gamma) (p/q - (1-p)/(1-q)): radius V/m is unbiased, with
+variance radius^2/m^2 in every direction across u, whatever the dimension. The split of epsilon
+between p and q that makes m largest is computed once for an epsilon. A value shorter than the
+radius keeps its direction with probability length/radius and takes a uniformly random one
+otherwise, which is unbiased too; a zero update is the end of that scale, and the ratio holds for
+mixtures.
+
+Floating point. ``sampler = "fast"`` draws <V, u> by its quantile function and the rest of V across
+u, so the last bits of V are rounded in a way that depends on u: right for simulations. A client
+whose server may look at last bits takes ``sampler = "rejection"``, and a real client always does:
+it draws whole normal vectors, which know nothing of u, until one lies on the chosen side. Then the
+ratio above holds for the floats themselves, with q their own share of the half space; a slack of
+1e-4 of epsilon is held back for the difference to the q of the real line, a few roundings.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jax.flatten_util import ravel_pytree
+from jax.scipy.special import ndtri
+from scipy.optimize import minimize_scalar
+from scipy.special import expit, log_expit, ndtri_exp
+
+from tacit import draws
+from tacit.accounting.events import DpEvent, SamplingScheme, Shape, pure_event
+from tacit.accounting.guarantee import Relation
+from tacit.errors import TacitError
+from tacit.mechanisms.rounded import wants_exact_noise
+from tacit.tree import Tree
+
+Sampler = Literal["fast", "rejection"]
+_SLACK = 1e-4  # the part of epsilon that covers roundings
+_MOST = 80.0  # q stays above the smallest float32
+_BLOCK = 64  # vectors that rejection draws at once
+
+
+@dataclass(frozen=True)
+class PrivUnitG:
+    """A noisy direction of pure ``epsilon``, unbiased for the value."""
+
+    epsilon: float
+    sampler: Sampler = "fast"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.epsilon < math.inf:
+            raise TacitError(f"epsilon of PrivUnitG is {self.epsilon}; give a number above 0.")
+        if self.sampler not in ("fast", "rejection"):
+            raise TacitError(f"the sampler is 'fast' or 'rejection', not {self.sampler!r}.")
+
+    def noised(self, key: Array, value: Tree, radius: Array | float, round_: Array | int) -> Tree:
+        """The message: an unbiased estimate of the value, of a length that tells nothing."""
+        del round_
+        flat, restore = ravel_pytree(value)
+        keep_key, stray_key, side_key, rest_key = jax.random.split(key, 4)
+        length = jnp.sqrt(jnp.vdot(flat, flat))
+        kept = (length > 0) & (jax.random.uniform(keep_key, (), flat.dtype) < length / radius)
+        stray = draws.normal(stray_key, flat.size, flat.dtype)
+        chosen = jnp.where(kept, flat, stray)
+        unit = chosen / jnp.sqrt(jnp.vdot(chosen, chosen))
+        half = half_space(self.epsilon)
+        fast = self.sampler == "fast" and not wants_exact_noise()
+        draw = _by_quantile if fast else _by_rejection
+        scale = jnp.asarray(radius / half.mean, flat.dtype)
+        return restore(scale * draw(side_key, rest_key, unit, half))
+
+    def vector(self, released: Tree) -> Tree:
+        """The released value is the estimate."""
+        return released
+
+    def sq_norm(self, released: Tree, radius: Array | float, round_: Array | int) -> Array:
+        """The square of the radius: the length of a message does not depend on the value."""
+        del released, round_
+        return jnp.asarray(radius, jnp.result_type(float)) ** 2
+
+    def event(
+        self,
+        round_: int,
+        *,
+        relation: Relation,
+        shape: Shape,
+        sampling: SamplingScheme,
+        count: int,
+    ) -> DpEvent:
+        """Pure epsilon for every message; local randomness is not amplified by cohorts."""
+        del round_, relation, shape, sampling
+        return pure_event(self.epsilon, count=count)
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of a message across its direction, in units of the radius."""
+        return 1 / half_space(self.epsilon).mean
+
+    def scaled(self, factor: float) -> PrivUnitG:
+        """``factor`` times less epsilon."""
+        return replace(self, epsilon=self.epsilon / factor)
+
+
+class HalfSpace(NamedTuple):
+    """The half space of an epsilon: its edge, its share q, the chance p of it, and E<V, u>."""
+
+    edge: float  # gamma
+    share: float  # q
+    chance: float  # p
+    mean: float  # m
+
+
+@lru_cache(maxsize=256)
+def half_space(epsilon: float) -> HalfSpace:
+    """The split of epsilon into log p/(1-p) and log (1-q)/q with the largest mean."""
+    usable = min(epsilon, _MOST) * (1 - _SLACK)
+    found = minimize_scalar(
+        lambda place: -split_at(usable, place * usable).mean, bounds=(0, 1), method="bounded"
+    )
+    return split_at(usable, float(found.x) * usable)
+
+
+def split_at(epsilon: float, first: float) -> HalfSpace:
+    """The half space that spends ``first`` of epsilon on the choice of the side."""
+    p, q = float(expit(first)), float(expit(first - epsilon))
+    edge = -float(ndtri_exp(log_expit(first - epsilon)))
+    log_density = -0.5 * (edge * edge + math.log(2 * math.pi))
+    # p/q - (1-p)/(1-q) without the difference of near equals at a small epsilon
+    gap = float(expit(-first)) / float(expit(epsilon - first)) * math.expm1(epsilon)
+    return HalfSpace(edge, q, p, math.exp(log_density) * gap)
+
+
+def _by_quantile(side_key: Array, rest_key: Array, u: Array, half: HalfSpace) -> Array:
+    """<V, u> by its quantile function, each side from its own tail, and the rest across u."""
+    side, place = jax.random.uniform(side_key, (2,), u.dtype)
+    place = place + jnp.finfo(u.dtype).eps / 2  # the middle of its interval, so never 0
+    above = -ndtri(jnp.asarray(half.share, u.dtype) * place)
+    below = ndtri(jnp.asarray(1 - half.share, u.dtype) * place)
+    t = jnp.where(side < half.chance, above, below)
+    normal = draws.normal(rest_key, u.size, u.dtype)
+    return normal + (t - jnp.vdot(normal, u)) * u
+
+
+def _by_rejection(side_key: Array, rest_key: Array, u: Array, half: HalfSpace) -> Array:
+    """The first normal vector that lies on the chosen side."""
+    inside = jax.random.uniform(side_key, (), u.dtype) < half.chance
+
+    def draw(number: Array) -> tuple[Array, Array]:
+        block = jax.random.normal(jax.random.fold_in(rest_key, number), (_BLOCK, u.size), u.dtype)
+        return block, ((block @ u) >= half.edge) == inside
+
+    def again(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        block, fits = draw(carry[0])
+        return carry[0] + 1, block[jnp.argmax(fits)], fits.any()
+
+    start = (jnp.zeros((), jnp.int32), jnp.zeros_like(u), jnp.zeros((), bool))
+    _, found, _ = lax.while_loop(lambda carry: ~carry[2], again, start)
+    return found

@@ -1,0 +1,64 @@
+"""Auto's rule: rounds and step size from the noise alone, which is public.
+
+Let ``spread`` be the standard deviation of the noise on each number of a round's mean message, and
+s1 = spread / sqrt(T): what it would be if the whole budget went into one round. It does not depend
+on T, because noise with a budget for T rounds is sqrt(T) times larger. The step is
+
+    lr = kappa / (T s1) = kappa / (sqrt(T) spread),
+
+so the noise of all T rounds together moves a record of norm 1 by about kappa in its score, whatever
+the budget, the clients and the rounds are. More rounds than needed cost time only; fewer than
+1 / (40 s1) would ask for steps above 40, which overshoot.
+"""
+
+from __future__ import annotations
+
+import math
+
+from tacit.accounting import Budget
+from tacit.algorithm import Algorithm, Population
+from tacit.errors import TacitError
+from tacit.planning.plan import Plan, calibrate
+from tacit.tasks.base import Task
+
+FEWEST, MOST = 60, 300  # rounds
+LARGEST_STEP = 40.0
+
+
+def step_size(spread: float, rounds: int, kappa: float = 1.0) -> float:
+    """kappa / (sqrt(T) spread), and no more than what T rounds of 40 would reach."""
+    largest = LARGEST_STEP * kappa
+    return min(largest, kappa / (math.sqrt(rounds) * spread)) if spread > 0 else largest
+
+
+def enough_rounds(spread: float, rounds: int, most: int = MOST) -> int:
+    """max(60, 1 / (40 s1)) rounds, from the spread of a round in a run of so many rounds."""
+    s1 = spread / math.sqrt(rounds)
+    wanted = math.ceil(1 / (LARGEST_STEP * s1)) if LARGEST_STEP * s1 * most > 1 else most
+    return max(1, min(most, max(FEWEST, wanted)))
+
+
+def rounds_for(
+    algorithm: Algorithm,
+    task: Task,
+    population: Population,
+    budget: Budget | None,
+    accountant: str = "best",
+) -> int:
+    """The rounds that a method wants within a budget, for methods that know."""
+    first = min(FEWEST, most_rounds(algorithm, population))
+    plan = Plan.of(algorithm, task, population, first)
+    if budget is not None:
+        plan = calibrate(plan, budget, accountant)
+    found = plan.algorithm.enough_rounds()
+    if found is None:
+        raise TacitError(
+            "the configuration needs 'train.rounds': only auto and auto-local choose them."
+        )
+    return found
+
+
+def most_rounds(algorithm: Algorithm, population: Population) -> int:
+    """The most rounds that are possible: clients who speak seldom are used up."""
+    limit = getattr(algorithm, "times", None)
+    return min(MOST, population.clients * limit) if isinstance(limit, int) else MOST

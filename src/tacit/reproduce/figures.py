@@ -1,0 +1,121 @@
+"""The pictures of the results page: vector, readable in print and on a phone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tacit.report.curves import _COLOURS, _DASHES, _STYLE, _axes
+from tacit.reproduce.entry import Entry, Figure, Stage
+from tacit.reproduce.summary import Cell, Summary
+
+_MARKS = ("o", "s", "^", "D", "v", "P", "X")
+
+
+def draw(entry: Entry, figure: Figure, summary: Summary, path: Path) -> bool:
+    """Write an SVG; False if there is nothing to show yet."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure as Canvas
+
+    found = _row_panels(summary) if figure.kind == "rows" else _round_panels(figure, summary)
+    if not found:
+        return False
+    columns = min(2, len(found))
+    lines = math.ceil(len(found) / columns)
+    with mpl.rc_context({**_STYLE, "svg.hashsalt": entry.name}):
+        canvas = Canvas(figsize=(4.4 * columns, 3.4 * lines), layout="constrained")
+        grid = canvas.subfigures(lines, columns, squeeze=False).ravel()
+        for place, (title, curves) in zip(grid, found, strict=False):
+            axes = _axes(place, title)
+            _plot(axes, curves)
+            axes.set_xlabel(figure.xlabel)
+            axes.set_ylabel(figure.ylabel)
+            if "x" in figure.log:
+                axes.set_xscale("log")
+            if "y" in figure.log:
+                axes.set_yscale("log")
+            axes.legend(frameon=False, fontsize=8)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        canvas.savefig(path, metadata={"Date": None, "Creator": None})
+    return True
+
+
+Curve = tuple[str, Sequence[float], Any, Any]  # name, x, mean, spread
+Panel = tuple[str, list[Curve]]
+
+
+def _plot(axes: Any, curves: list[Curve]) -> None:
+    for number, (name, x, mean, spread) in enumerate(curves):
+        colour = _COLOURS[number % len(_COLOURS)]
+        axes.plot(
+            x,
+            mean,
+            label=name,
+            color=colour,
+            linestyle=_DASHES[number % len(_DASHES)],
+            marker=_MARKS[number % len(_MARKS)] if len(x) < 20 else None,
+            markersize=4,
+            linewidth=1.8,
+        )
+        axes.fill_between(x, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
+
+
+def _row_panels(summary: Summary) -> list[Panel]:
+    """One panel for each stage: the methods over the rows."""
+    panels: list[Panel] = []
+    for stage in (None, *summary.entry.budgets):
+        points: dict[str, list[tuple[float, Cell]]] = {}
+        for line in summary.entry.lines:
+            cell = summary.cell(line.row, line.method, stage)
+            if cell is not None and line.x is not None and math.isfinite(cell.mean):
+                points.setdefault(line.method, []).append((line.x, cell))
+        curves = [_over_rows(method, found) for method, found in points.items()]
+        if curves:
+            panels.append((_stage_title(stage), curves))
+    return panels
+
+
+def _over_rows(method: str, found: list[tuple[float, Cell]]) -> Curve:
+    found = sorted(found, key=lambda point: point[0])
+    mean = np.array([cell.mean for _, cell in found])
+    return method, [x for x, _ in found], mean, np.array([cell.std for _, cell in found])
+
+
+def _round_panels(figure: Figure, summary: Summary) -> list[Panel]:
+    """One panel for each row: methods, or several metrics of one method, over the rounds."""
+    panels: list[Panel] = []
+    for row in figure.rows or summary.rows:
+        curves: list[Curve] = []
+        for line in summary.entry.lines:
+            if line.row != row or (figure.methods and line.method not in figure.methods):
+                continue
+            cell = summary.cell(row, line.method, figure.stage)
+            if cell is None:
+                continue
+            curves += [
+                curve
+                for metric, label in figure.metrics.items()
+                if (curve := _over_rounds(cell, metric, label or line.method)) is not None
+            ]
+        if curves:
+            panels.append((row, curves))
+    return panels
+
+
+def _over_rounds(cell: Cell, metric: str, name: str) -> Curve | None:
+    kept = [record for record in cell.records if record.curves.get(metric)]
+    if not kept:
+        return None
+    values = np.array([curve for record in kept for curve in record.curves[metric]], float)
+    looks, seen = np.array(kept[0].looks), np.isfinite(values).all(axis=0)
+    if not seen.any():
+        return None
+    return name, looks[seen].tolist(), values.mean(axis=0)[seen], values.std(axis=0)[seen]
+
+
+def _stage_title(stage: Stage) -> str:
+    return "The paper's settings" if stage is None else f"Epsilon {stage:g} for the whole run"

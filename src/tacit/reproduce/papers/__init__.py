@@ -1,0 +1,1 @@
+"""The reproductions, one paper a file."""

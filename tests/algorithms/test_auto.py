@@ -1,0 +1,261 @@
+"""Auto: its rule, its prelude, its guarantee, and that it learns without being told anything."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tacit.accounting import Budget, Ledger, gdp_mu
+from tacit.accounting.events import Everyone
+from tacit.algorithm import ClientData, Population
+from tacit.algorithms import Auto, AutoLocal
+from tacit.algorithms.one_gradient import with_prior
+from tacit.algorithms.private_mean import PrivateMean
+from tacit.data.federation import Federation
+from tacit.errors import TacitError
+from tacit.features.rows import centred_rows, unit_rows
+from tacit.mechanisms import PrivUnitG
+from tacit.planning import Plan, calibrate
+from tacit.planning.auto_plan import MOST, enough_rounds, rounds_for, step_size
+from tacit.run import train
+from tacit.run.folder import RunFolder
+from tacit.run.training import Settings, run_plan
+from tacit.sampling import PoissonCohort
+from tacit.simulation import Simulator
+from tacit.tasks.logistic import Logistic, Multinomial
+
+CLIENTS, EACH, FEATURES = 200, 6, 5
+TASK = Multinomial(features=FEATURES, classes=3)
+POPULATION = Population((EACH,) * CLIENTS)
+BUDGET = Budget(2.0, 1e-5)
+
+
+def clustered(seed: int = 0, shift: float = 2.0) -> Federation:
+    """Three classes around centres that share a large mean: what centring is for."""
+    rng = np.random.default_rng(seed)
+    centres = np.random.default_rng(99).standard_normal((3, FEATURES)) + shift
+
+    def draw(count: int) -> dict[str, Any]:
+        y = rng.integers(0, 3, count)
+        x = centres[y] + 0.4 * rng.standard_normal((count, FEATURES))
+        return {"x": x.astype(np.float32), "y": y}
+
+    return Federation(
+        records=draw(CLIENTS * EACH),
+        sizes=np.full(CLIENTS, EACH),
+        names=tuple(f"c{i}" for i in range(CLIENTS)),
+        test=draw(600),
+        classes=3,
+    )
+
+
+def planned(algorithm: Auto | AutoLocal, rounds: int, budget: Budget = BUDGET) -> Any:
+    return calibrate(Plan(algorithm, TASK, POPULATION, rounds), budget).algorithm
+
+
+@pytest.mark.parametrize("rounds", [10, 90])
+def test_the_step_is_that_of_the_rule(rounds: int) -> None:
+    """lr = 1 / (T s1) with the s1 that each case has on paper."""
+    mu = gdp_mu(BUDGET.epsilon, BUDGET.delta)
+    spreads = {
+        1 / (CLIENTS * mu): Auto(centre="public"),
+        2 / (mu * math.sqrt(CLIENTS)): AutoLocal(mechanism="gaussian"),
+        math.sqrt(CLIENTS) / (CLIENTS * EACH * mu): Auto(protects="record", centre="public"),
+    }
+    for s1, algorithm in spreads.items():
+        assert planned(algorithm, rounds).lr == pytest.approx(min(40, 1 / (rounds * s1)), rel=1e-6)
+
+
+def test_the_step_of_privunitg_follows_from_its_deviation() -> None:
+    found = planned(AutoLocal(), 50)
+    mechanism = found.release.mechanism
+    assert isinstance(mechanism, PrivUnitG)
+    assert 0.99 * BUDGET.epsilon < mechanism.epsilon < 1.01 * BUDGET.epsilon + 1e-3
+    assert found.lr == pytest.approx(math.sqrt(CLIENTS) / (50 * mechanism.deviation))
+
+
+def test_rounds_follow_from_the_noise_and_have_limits() -> None:
+    assert enough_rounds(spread=1.0, rounds=1) == 60
+    assert enough_rounds(spread=1e-4, rounds=1) == 250
+    assert enough_rounds(spread=0.0, rounds=7) == MOST
+    assert enough_rounds(spread=1.0, rounds=1, most=12) == 12
+    # s1 does not depend on the rounds of the plan that it is read from
+    assert enough_rounds(spread=2e-4 * math.sqrt(30), rounds=30) == enough_rounds(2e-4, 1) == 125
+    assert rounds_for(Auto(), TASK, POPULATION, BUDGET) == 60
+    assert rounds_for(AutoLocal(), TASK, Population((4,) * 25), BUDGET) == 25
+    assert rounds_for(AutoLocal(times=2), TASK, Population((4,) * 25), BUDGET) == 50
+
+
+def test_the_step_is_capped_where_there_is_no_noise() -> None:
+    assert step_size(0.0, 10) == 40
+    assert step_size(1e-9, 10, kappa=0.5) == 20
+
+
+def test_a_method_that_does_not_choose_its_rounds_says_so() -> None:
+    from tacit.algorithms import DPFedAvg
+
+    with pytest.raises(TacitError, match=r"train\.rounds"):
+        rounds_for(DPFedAvg(), TASK, POPULATION, BUDGET)
+
+
+def test_the_step_before_planning_is_refused() -> None:
+    with pytest.raises(TacitError, match="plan the run first"):
+        _ = Auto(noise=1.0).lr
+
+
+@pytest.mark.parametrize("algorithm", [Auto(), Auto(prior=True), AutoLocal(centre="private")])
+def test_a_budget_in_a_model_out(algorithm: Auto | AutoLocal) -> None:
+    """Nothing but data, task and budget; the guarantee covers the release of the mean."""
+    local = isinstance(algorithm, AutoLocal)
+    budget = Budget(12.0, 1e-5) if local else BUDGET
+    result = train(algorithm, TASK, clustered(), budget=budget)
+    assert result.guarantee.epsilon <= budget.epsilon
+    assert result.metrics["test/accuracy"] > (0.7 if local else 0.9)
+    assert result.rounds == 60
+    assert len(result.released["centre"]) == FEATURES
+
+
+def test_the_mean_has_a_quarter_of_mu_and_training_the_rest() -> None:
+    plan = calibrate(Plan.of(Auto(), TASK, POPULATION, 40), BUDGET)
+    mu = gdp_mu(BUDGET.epsilon, BUDGET.delta)
+    assert plan.prelude is not None
+    assert 1 / plan.prelude.algorithm.noise == pytest.approx(0.25 * mu, rel=1e-6)
+    trained = math.sqrt(40) / plan.algorithm.noise
+    assert trained == pytest.approx(math.sqrt(1 - 0.0625) * mu, rel=1e-6)
+    assert plan.guarantee(BUDGET.delta).epsilon <= BUDGET.epsilon
+
+
+def test_the_ledger_of_a_run_with_a_prelude_is_its_plan(tmp_path: Path) -> None:
+    plan = calibrate(Plan.of(Auto(), TASK, POPULATION, 5), BUDGET)
+    settings = Settings(seed=1, delta=BUDGET.delta, budget=BUDGET, digest="auto")
+    first = run_plan(plan, clustered(), settings, RunFolder(tmp_path))
+    ledger = Ledger.read(tmp_path / "ledger.jsonl")
+    assert ledger.guarantee(BUDGET.delta).epsilon == first.guarantee.epsilon
+    assert [c.label["round"] for c in ledger.charges] == [-1, 0, 1, 2, 3, 4]
+    assert json.loads((tmp_path / "centre.json").read_text()) == first.released
+    again = run_plan(plan, clustered(), settings, RunFolder(tmp_path))
+    assert again.released == first.released
+    assert again.metrics == first.metrics
+
+
+def mean_of(data: Federation, **given: Any) -> Any:
+    algorithm = PrivateMean(features=FEATURES, **given)
+    simulator = Simulator(algorithm, TASK, data, max_devices=1)
+    return algorithm.released(simulator.advance(simulator.init(), -1, 1).server)["centre"]
+
+
+@pytest.mark.parametrize("given", [{}, {"at": "message"}, {"at": "step", "unit": "record"}])
+def test_without_noise_the_centre_is_the_mean_of_unit_records(given: Any) -> None:
+    data = clustered()
+    expected = unit_rows(data.records["x"]).mean(axis=0)
+    np.testing.assert_allclose(mean_of(data, **given), expected, atol=1e-5)
+
+
+def test_one_client_moves_the_centre_by_no_more_than_its_share() -> None:
+    data = clustered()
+    x = np.array(data.records["x"])
+    x[:EACH] = [1e30, -1e30, 0, 1e-30, 3]
+    wild = replace(data, records={**data.records, "x": x})
+    moved = np.linalg.norm(np.subtract(mean_of(data), mean_of(wild)))
+    assert 0 < moved <= 2 / CLIENTS * (1 + 1e-5)
+
+
+def test_a_centre_that_is_all_noise_is_no_centre() -> None:
+    """James and Stein: under heavy noise the mean is shortened, often to nothing."""
+    loud = np.linalg.norm(mean_of(clustered(), noise=CLIENTS * 10.0))
+    assert loud < 0.9
+    quiet = np.linalg.norm(mean_of(clustered(), noise=1.0))
+    assert quiet == pytest.approx(np.linalg.norm(mean_of(clustered())), abs=0.05)
+
+
+def test_centred_records_have_norm_one() -> None:
+    x = clustered().records["x"]
+    done = centred_rows(x, unit_rows(x).mean(axis=0))
+    np.testing.assert_allclose(np.linalg.norm(done, axis=1), 1, atol=1e-5)
+    assert np.linalg.norm(done.mean(axis=0)) < np.linalg.norm(unit_rows(x).mean(axis=0)) / 2
+    assert not unit_rows(np.zeros((2, 3))).any()
+    np.testing.assert_allclose(np.linalg.norm(unit_rows(np.full((1, 4), 1e300)), axis=1), 1)
+
+
+def test_the_prior_is_the_log_of_smoothed_frequencies() -> None:
+    y = jnp.asarray([0, 0, 2, 1, 1])
+    data = ClientData({"x": jnp.zeros((5, 2)), "y": y}, jnp.asarray(3))
+    shifted = with_prior({"w": jnp.zeros((2, 3)), "b": jnp.zeros(3)}, data)["b"]
+    wanted = np.log([3 / 6, 1 / 6, 2 / 6])
+    np.testing.assert_allclose(jax.nn.log_softmax(shifted), wanted, rtol=1e-6)
+    binary = ClientData({"x": jnp.zeros((3, 2)), "y": jnp.asarray([1, 1, 0])}, jnp.asarray(3))
+    odds = with_prior({"w": jnp.zeros(2), "b": jnp.zeros(())}, binary)["b"]
+    assert float(odds) == pytest.approx(math.log(3 / 2), rel=1e-6)
+    with pytest.raises(TacitError, match="prior = false"):
+        with_prior({"w": jnp.zeros((2, 3))}, data)
+
+
+def test_a_bias_in_units_of_the_offset_is_a_constant_feature_of_that_value() -> None:
+    """The same run with bias, and with a feature of 0.1 and no bias, give the same scores."""
+    data = clustered()
+    algorithm = Auto(noise=1e-9, records="as-is", average_rounds=1)
+    extra = np.full((len(data.records["x"]), 1), 0.1, np.float32)
+    wide = {**data.records, "x": np.concatenate([data.records["x"], extra], axis=1)}
+    ours = final(algorithm, TASK, replace(data, test=None))
+    theirs = final(
+        algorithm,
+        Multinomial(features=FEATURES + 1, classes=3, bias=False),
+        replace(data, records=wide, test=None),
+    )
+    np.testing.assert_allclose(ours["w"], theirs["w"][:-1], atol=1e-9)
+    np.testing.assert_allclose(ours["b"], 0.1 * theirs["w"][-1], atol=1e-9)
+
+
+def final(algorithm: Auto, task: Any, data: Federation) -> Any:
+    done = algorithm.planned(POPULATION, 4)
+    simulator = Simulator(done, task, data, dtype="float64", max_devices=1)
+    return jax.tree.map(np.asarray, simulator.advance(simulator.init(), 0, 4).server.params)
+
+
+def test_a_client_who_speaks_once_pays_once_however_long_the_run_is() -> None:
+    for rounds, times, messages in ((10, 1, 1), (100, 1, 1), (100, 4, 4)):
+        plan = Plan(AutoLocal(times=times, noise=0.5), TASK, POPULATION, rounds)
+        assert plan.guarantee(0.0).epsilon == 2.0 * messages
+        once = plan.algorithm.release.event(0, relation="replace-one", cohort=Everyone(), records=1)
+        assert once.epsilon == 2.0
+
+
+def test_what_does_not_go_together_is_refused() -> None:
+    with pytest.raises(TacitError, match="label prior"):
+        Auto(protects="record", prior=True)
+    with pytest.raises(TacitError, match="replace-one"):
+        AutoLocal(relation="add-remove")
+    with pytest.raises(TacitError, match="at least once"):
+        AutoLocal(times=0)
+    with pytest.raises(TacitError, match="cannot take turns"):
+        Plan(AutoLocal(noise=1.0), TASK, Population((3, 3)), 5)
+    for given in ({"kappa": 0.0}, {"momentum": 1.0}, {"average_rounds": 0}):
+        with pytest.raises(TacitError, match="give"):
+            Auto(**given)  # type: ignore[arg-type]
+
+
+def test_poisson_cohorts_are_amplified_and_the_step_knows() -> None:
+    sampled = planned(Auto(centre="public", clients_per_round=PoissonCohort(0.25)), 40)
+    whole = planned(Auto(centre="public"), 40)
+    assert sampled.noise < whole.noise
+    assert sampled.spread == pytest.approx(sampled.noise / (0.25 * CLIENTS))
+
+
+def test_binary_logistic_regression_works_the_same() -> None:
+    data = clustered()
+    both = {
+        part: {**records, "y": (np.asarray(records["y"]) > 0).astype(np.int32)}
+        for part, records in (("records", data.records), ("test", data.test or {}))
+    }
+    result = train(
+        Auto(), Logistic(features=FEATURES), replace(data, classes=2, **both), budget=BUDGET
+    )
+    assert result.metrics["test/accuracy"] > 0.9

@@ -1,0 +1,35 @@
+"""A mechanism that destroys its input, put in the place of every other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import pytest
+
+from tacit import tree
+from tacit.release import Release
+from tacit.wire import client as wire_client
+
+
+def destroyed(self: Release, key: Any, value: Any, round_: Any, radius: Any = None) -> Any:
+    """Numbers that depend on the key alone, in the form of the message."""
+    del round_, radius
+    leaves, structure = jax.tree.flatten(tree.zeros_like(value))
+    noise = [
+        jax.random.normal(jax.random.fold_in(key, number), v.shape, v.dtype)
+        for number, v in enumerate(leaves)
+    ]
+    return jax.tree.unflatten(structure, noise)
+
+
+@contextmanager
+def erased() -> Iterator[None]:
+    """All releases destroy what they are given; compiled programs are forgotten around it."""
+    wire_client._worker.cache_clear()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Release, "noised", destroyed)
+        yield
+    wire_client._worker.cache_clear()

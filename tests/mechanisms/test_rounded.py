@@ -1,0 +1,182 @@
+"""Noise on a grid: the right law, no trace of the value in which numbers can come out."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from tacit.errors import TacitError
+from tacit.mechanisms import Gaussian, Laplace, rounded
+
+
+def seeded_words(seed: int) -> rounded.Words:
+    rng = np.random.default_rng(seed)
+    return lambda count: rng.integers(0, 2**64, count, dtype=np.uint64)
+
+
+@pytest.mark.parametrize("bits", [20, 34, 50])
+def test_the_law_is_the_standard_normal(bits: int) -> None:
+    drawn = rounded.rounded_normals(40_000, bits, seeded_words(bits)) * 2.0**-bits
+    assert stats.kstest(drawn, "norm").pvalue > 1e-3
+    for wrong in (2 / 3, 3 / 2):
+        assert stats.kstest(drawn * wrong, "norm").pvalue < 1e-9
+    assert abs(stats.kurtosis(drawn)) < 0.15
+    assert np.abs(drawn).max() > 3.5, "tails are there"
+
+
+def test_low_bits_are_uniform() -> None:
+    """The last steps of the grid carry no trace of how the number was made."""
+    drawn = rounded.rounded_normals(60_000, 40, seeded_words(1))
+    counts = np.bincount(drawn % 16, minlength=16)
+    assert stats.chisquare(counts).pvalue > 1e-3
+
+
+def test_sign_and_floor() -> None:
+    drawn = rounded.rounded_normals(50_000, 1, seeded_words(2))
+    # floor(2 Z): P(-1) = P(0) by symmetry, and 0 stands for [0, 1/2) only.
+    share = float(np.mean(drawn == 0))
+    assert share == pytest.approx(stats.norm.cdf(0.5) - 0.5, abs=0.008)
+    assert float(np.mean(drawn == -1)) == pytest.approx(share, abs=0.012)
+
+
+def test_the_table_of_thresholds_is_the_law_of_k() -> None:
+    weights = [math.exp(-k * k / 2) for k in range(14)]
+    cumulated = np.cumsum(weights) / sum(weights)
+    found = np.array([threshold / 2**128 for threshold in rounded._THRESHOLDS])
+    np.testing.assert_allclose(found, cumulated[:-1])
+
+
+def test_a_tie_in_the_table_is_decided_by_more_bits() -> None:
+    threshold = rounded._THRESHOLDS[1]
+    assert (rounded.cell(threshold - 1), rounded.cell(threshold)) == (1, 2)
+    high, low = threshold >> 64, threshold & (2**64 - 1)
+    for more, expected in ((low, 2), (low - 1, 1)):
+        given = iter([[high, 0, 0], [more], [0] * 64])  # k ties; x = 0 and a coin of 0: accepted
+
+        def words(count: int, given: Any = given) -> Any:
+            return np.array(next(given)[:count], np.uint64)
+
+        assert rounded._candidates(1, 20, words)[0] >> 20 == expected
+
+
+@given(st.integers(0, 8), st.integers(0, 2**127 - 1), st.integers(0, 2**128 - 1))
+def test_the_slow_comparison_agrees_with_floats_where_they_decide(
+    k: int, x: int, coin: int
+) -> None:
+    y = x / 2**127
+    gap = math.exp(-y * (2 * k + y) / 2) - coin / 2**128
+    if abs(gap) > 1e-12:
+        assert rounded.accepts(k, x, coin) == (gap > 0)
+
+
+def test_the_slow_comparison_decides_what_floats_cannot() -> None:
+    x, k = 2**126, 1  # y = 1/2: exp(-5/8)
+    with localcontext() as context:
+        context.prec = 60
+        exact = Decimal("-0.625").exp() * 2**128
+    assert rounded.accepts(k, x, int(exact))
+    assert not rounded.accepts(k, x, int(exact) + 1)
+
+
+def test_doubtful_comparisons_are_decided_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(rounded, "_DOUBT", 1e-3)
+    monkeypatch.setattr(
+        rounded, "accepts", lambda *given, real=rounded.accepts: asked.append(given) or real(*given)
+    )
+    words = seeded_words(5)
+    drawn = rounded._candidates(4_000, 30, lambda n: words(n) if n > 2 else np.zeros(n, np.uint64))
+    monkeypatch.undo()
+    assert len(asked) > 3
+    np.testing.assert_array_equal(drawn, rounded._candidates(4_000, 30, seeded_words(5)))
+
+
+def test_what_comes_out_lies_on_one_grid_whatever_went_in() -> None:
+    """Mironov's attack looks at which floats are possible; here all values have the same."""
+    for value in (0.0, 1 / 3, 0.9999999, -1e-30):
+        released = rounded.released(np.full(50, value), 1.5, 1.0, seeded_words(3))
+        step = 1.5 * (1 + rounded.SLACK) * 2.0 ** -rounded.grid_bits(50, 1.5)
+        places = released / step - 0.5
+        np.testing.assert_array_equal(places, np.round(places))
+
+
+@given(
+    st.lists(st.floats(-1, 1, allow_subnormal=True), min_size=1, max_size=40),
+    st.floats(1e-3, 100),
+    st.floats(1e-6, 1e3),
+)
+def test_rounding_moves_neighbours_by_less_than_the_slack(
+    values: list[float], level: float, radius: float
+) -> None:
+    first = np.array(values) * radius
+    bits = rounded.grid_bits(first.size, level)
+    step = level * radius * (1 + rounded.SLACK) * 2.0**-bits
+    off = np.array([abs(Fraction(v) / Fraction(step) - round(v / step)) for v in first], float)
+    assert off.max() <= 0.5 + 2**-10
+    # Two neighbours: at most sqrt(d) steps more apart, which the larger noise pays for.
+    moved = 2 * np.sqrt(np.sum(off**2)) * step
+    assert moved <= rounded.SLACK * radius
+
+
+def test_the_scale_is_never_below_what_is_charged() -> None:
+    for count, level in ((1, 0.5), (100_000, 20.0), (10, 1e-4)):
+        bits = rounded.grid_bits(count, level)
+        step = level * (1 + rounded.SLACK) * 2.0**-bits
+        assert step * 2.0**bits > level
+
+
+def test_bad_levels_and_endless_grids_are_refused() -> None:
+    with pytest.raises(TacitError, match="only a positive one"):
+        rounded.grid_bits(3, 0.0)
+    with pytest.raises(TacitError, match="finer than"):
+        rounded.grid_bits(10**9, 1e5)
+
+
+def test_a_radius_of_zero_lets_nothing_through() -> None:
+    np.testing.assert_array_equal(rounded.released(np.zeros(3), 1.0, 0.0), np.zeros(3))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e300])
+def test_wild_values_do_not_raise(bad: float) -> None:
+    assert np.isfinite(rounded.released(np.array([bad, 0.5]), 1.0, 1.0)).all()
+
+
+def test_programs_draw_anew_at_every_step_and_every_call() -> None:
+    mechanism = Gaussian(2.0)
+
+    @jax.jit
+    def steps(value: jax.Array) -> jax.Array:
+        def one(step: jax.Array, seen: jax.Array) -> jax.Array:
+            key = jax.random.key(0)  # the same key each time: it must not matter
+            drawn = mechanism.noised(key, {"a": value, "b": jnp.zeros(())}, 0.5, 0)
+            return seen.at[step].set(drawn["a"])
+
+        return jax.lax.fori_loop(0, 40, one, jnp.zeros((40, 500)))
+
+    with rounded.exact_noise():
+        seen = np.concatenate([np.asarray(steps(jnp.zeros(500))) for _ in range(2)])
+    assert len(np.unique(seen)) > 0.99 * seen.size  # as far as 32 bits can differ
+    assert stats.kstest(seen.ravel(), "norm").pvalue > 1e-4  # 2.0 * 0.5
+
+
+def test_without_asking_nothing_changes() -> None:
+    mechanism, key = Gaussian(1.0), jax.random.key(4)
+    plain = mechanism.noised(key, jnp.zeros(5), 1.0, 0)
+    np.testing.assert_array_equal(plain, mechanism.draw(key, 5, jnp.dtype("float32")))
+    with rounded.exact_noise(), rounded.exact_noise(on=False):
+        np.testing.assert_array_equal(mechanism.noised(key, jnp.zeros(5), 1.0, 0), plain)
+
+
+def test_laplace_is_refused() -> None:
+    with rounded.exact_noise(), pytest.raises(TacitError, match="no exact sampler"):
+        Laplace(1.0).noised(jax.random.key(0), jnp.zeros(()), 1.0, 0)
