@@ -26,6 +26,7 @@ from tacit.run.training import Progress, Settings, run_plan
 from tacit.sampling import FixedCohort, FullCohort
 from tacit.simulation import RunState
 from tacit.simulation.devices import Precision
+from tacit.simulation.tuning import tuned
 from tacit.tasks import make
 from tacit.tasks.base import Task
 
@@ -44,7 +45,7 @@ class TacitSide(Side):
         self._seed = 0
         self._whole = 0.0
         plan = self._plan(work.rounds or 1)
-        self.simulator = Simulator(plan.algorithm, plan.task, self.federation, dtype=self.dtype)
+        self.simulator = tuned(plan.algorithm, plan.task, self.federation, dtype=self.dtype)
         self._params: Any = None
 
     def run(self, rounds: int, meter: Meter) -> None:

@@ -33,7 +33,7 @@ def gradient(
         return jax.grad(lambda p: jnp.vdot(weights, task.losses(p, records)))(params)
 
     summed, count = sum_over_chosen(batch, key, step, data, params, total)
-    mean = tree.scale(1 / jnp.maximum(count, 1), summed)
+    mean = tree.scale(1 / jnp.maximum(count, 1).astype(_dtype(params)), summed)
     return tree.add(mean, jax.grad(lambda p: jnp.asarray(task.penalty(p), _dtype(p)))(params))
 
 

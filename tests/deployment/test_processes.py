@@ -146,6 +146,28 @@ def test_killed_processes_go_on_and_stop_leaves_nothing(
     assert not marked(mark)
 
 
+def test_an_app_that_dies_alone_is_started_again(
+    tmp_path: Path, started: list[subprocess.Popen[bytes]]
+) -> None:
+    folder = tmp_path / "f"
+    federation(folder)
+    started += [start_site(folder / "sites" / name) for name in TWO]
+    process = server(folder)
+    started.append(process)
+    mark = f"{FOLDER}={(folder / 'server').resolve()}"
+    _until(lambda: progress_of(folder / "server").get("round", 0) >= 1)
+    apps = [
+        pid
+        for pid in marked(mark)
+        if b"flwr-serverapp" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
+    assert apps
+    for pid in apps:
+        os.kill(pid, signal.SIGKILL)
+    wait(process, folder)
+    assert progress_of(folder / "server")["round"] == 3
+
+
 def _until(condition: Any, seconds: float = 120) -> None:
     end = time.monotonic() + seconds
     while not condition():

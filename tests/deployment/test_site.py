@@ -285,3 +285,22 @@ def test_two_sites_share_no_noise(tmp_path: Path) -> None:
         replies.append(decode(site.answer(request(public, 0))).fields["['update']['w']"])
         site.close()
     assert np.abs(replies[0] - replies[1]).min() > 1e-6
+
+
+def test_the_noise_of_a_site_has_the_scale_that_it_pays_for(tmp_path: Path) -> None:
+    """From the operating system, so no seed; the thresholds are wide for that."""
+    from scipy import stats
+
+    run = config(
+        {"name": "dp-fedavg", "noise_at": "message", "clip": 0.5, "relation": "replace-one"},
+        privacy={"noise": 100.0, "delta": 1e-3},
+    )
+    public, folder = opened(tmp_path, run)
+    site = Site(folder)
+    replies = [decode(site.answer(request(public, 0))).fields for _ in range(150)]
+    site.close()
+    drawn = np.concatenate([np.ravel(value) for reply in replies for value in reply.values()])
+    assert drawn.size == 600
+    # 7 standard errors either side: neither 2/3 nor 3/2 of the scale would pass.
+    assert 0.8 < float(np.std(drawn)) / 50.0 < 1.2
+    assert stats.kstest(drawn / 50.0, "norm").pvalue > 1e-6

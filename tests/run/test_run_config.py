@@ -64,7 +64,7 @@ def test_a_mistake_is_one_sentence(change: str, sentence: str) -> None:
     assert "PrivacyConfig" not in text
 
 
-@pytest.mark.parametrize("section", ["data", "task", "privacy", "algorithm", "train"])
+@pytest.mark.parametrize("section", ["data", "task", "privacy", "algorithm"])
 def test_a_missing_section_is_named(section: str) -> None:
     values = {k: v for k, v in VALID.items() if k != section}
     with pytest.raises(ConfigError, match=re.escape(f"needs '{section}': add it.")):

@@ -105,3 +105,14 @@ class Auto(OneGradient):
         return (
             Phase(name="train", client=client, server=self.step, releases={"gradient": release}),
         )
+
+    def notes(self, population: Population, delta: float) -> list[str]:
+        """What the noise is, and what follows from it."""
+        del population, delta
+        if not self.noise:
+            return []
+        summed = "clients" if self.protects == "client" else "each silo's records"
+        return [
+            f"Noise: standard deviation {self.noise:.5g} on the sum over {summed} of gradients of"
+            f" norm 1; the rounds and the step of {self.lr:.4g} follow from it."
+        ]

@@ -87,7 +87,7 @@ def server(folder: Folder, json: Json = False) -> None:
 
 
 @app.command()
-def site(folder: Folder) -> None:
+def site(folder: Folder, json: Json = False) -> None:
     """Work for a site's folder: answer the server within the site's own policy and budget."""
     import logging
 
@@ -97,6 +97,10 @@ def site(folder: Folder) -> None:
     own_files_only()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     work(folder)
+    if json:
+        from tacit.deployment.overview import budget_of
+
+        show.as_json(budget_of(folder))
 
 
 @app.command()

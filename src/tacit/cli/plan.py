@@ -166,6 +166,7 @@ def _row(candidate: Candidate) -> dict[str, Any]:
         "rounds": candidate.rounds,
         "noise": candidate.noise,
         "noise_to_signal": candidate.noise_to_signal,
+        "noise_to_signal_over_run": candidate.over_run,
         "verdict": candidate.verdict,
         "why_not": candidate.why_not,
         "guarantee": sure.as_dict() if sure is not None else None,
@@ -214,7 +215,10 @@ def _print(
         )
     first = next((c for c in candidates if c.guarantee is not None), None)
     if first is not None and first.guarantee is not None:
-        show.sentence(f"{first.name}: {first.guarantee.sentence()}")
+        show.sentence(
+            f"Suggested: {first.name}, {first.rounds} rounds. Averaged over all of them the noise"
+            f" is {first.over_run:.3g} of the largest signal. {first.guarantee.sentence()}"
+        )
     if word:
         show.sentence(word)
     for what, path in files.items():
@@ -250,8 +254,9 @@ def _write(
             "task": {"name": type(problem.task).__name__.lower()},
             "privacy": {"epsilon": budget.epsilon, "delta": budget.delta},
             "algorithm": {"name": name, **options},
-            "train": {"rounds": problem.rounds},
         }
+        if not name.startswith("auto"):  # auto chooses its rounds
+            config["train"] = {"rounds": problem.rounds}
         path = out / "config.toml"
         path.write_text(
             "# Name your data in [data], then: tacit run config.toml\n" + to_toml(config)

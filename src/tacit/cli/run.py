@@ -44,7 +44,7 @@ def run(
         if json:
             show.as_json(_plan(prepared))
         return
-    results, simulator = [], _simulator(prepared)
+    results, simulator = [], prepared.simulator()
     for number in range(seeds):
         folder = _folder_of(out, number, seeds)
         seed = settings.train.seed + number
@@ -99,18 +99,6 @@ def _folder_of(out: Path | None, number: int, seeds: int) -> Path | None:
     return out if seeds == 1 else out / f"seed-{number}"
 
 
-def _simulator(prepared: Prepared) -> Simulator | None:
-    """One for all seeds; with a release of scales every seed has records and one of its own."""
-    from tacit.simulation import Simulator
-
-    plan = prepared.plan
-    if plan.prelude is not None:
-        return None
-    return Simulator(
-        plan.algorithm, plan.task, prepared.federation, dtype=prepared.config.train.dtype
-    )
-
-
 def train_prepared(
     prepared: Prepared,
     seed: int,
@@ -137,6 +125,7 @@ def train_prepared(
             budget=prepared.budget,
             eval_every=train.eval_every,
             dtype=train.dtype,
+            block=train.block,
             oracle=train.oracle,
             digest=config.digest(),
             on_progress=watch,
@@ -172,6 +161,7 @@ def _plan(prepared: Prepared) -> dict[str, Any]:
         "noise": noise if isinstance(noise, (int, float)) else list(noise),
         "expected_cohort": plan.algorithm.cohort.expected(plan.population.clients),
         "released_scaling": list(prepared.waiting),
+        "released_centre": plan.prelude is not None and not prepared.waiting,
         "notes": plan.algorithm.notes(plan.population, prepared.delta),
         "warnings": plan.warnings(),
         **plan.guarantee(prepared.delta).as_dict(),
@@ -196,6 +186,8 @@ def _announce(prepared: Prepared) -> None:
             f"Before round 0, one charged release: mean and scale of"
             f" {', '.join(plan['released_scaling'])}."
         )
+    if plan["released_centre"]:
+        show.sentence("Before round 0, one charged release: the mean of all records at norm 1.")
     show.sentence(plan["sentence"])
     for warning in plan["warnings"]:
         show.sentence(f"Warning: {warning}")

@@ -117,6 +117,15 @@ def marked(mark: str) -> list[int]:
     return found
 
 
+def runs(mark: str, name: bytes) -> bool:
+    """Whether a marked process has this name in its command."""
+    for process in marked(mark):
+        with contextlib.suppress(OSError):
+            if name in Path(f"/proc/{process}/cmdline").read_bytes():
+                return True
+    return False
+
+
 def group_members(group: int) -> list[int]:
     """The processes of a group, where the system lists them."""
     found = []

@@ -44,3 +44,7 @@ def main(grid: Grid, context: Context) -> None:
     except TacitError as error:
         tell(Status("stopped", 0, public.plan.rounds, said=str(error)))
         logging.getLogger("tacit.server").error("%s", error)
+    except Exception as error:
+        said = f"the server's app failed ({type(error).__name__}); its log has more."
+        tell(Status("stopped", 0, public.plan.rounds, said=said))
+        raise

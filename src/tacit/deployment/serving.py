@@ -24,6 +24,7 @@ from tacit.deployment.private import private_folder, write_private
 from tacit.deployment.processes import (
     forget,
     remember,
+    runs,
     start,
     stop,
     stop_marked,
@@ -82,8 +83,8 @@ def serve(folder: Path, on_progress: Callable[[Mapping[str, Any]], None]) -> Map
         home = private_folder(folder / "flower")
         link = _superlink(folder, home, public)
         _register(folder, public, _reached(public))
-        _flwr(home, "run", str(home / "app"), _LINK)
-        return _watch(folder, link, on_progress)
+        _submit(home)
+        return _watch(folder, home, link, on_progress)
     finally:
         if link is not None:
             stop(link)
@@ -152,10 +153,19 @@ def _register(folder: Path, public: Public, address: str) -> None:
     register(folder, public, address)
 
 
+def _submit(home: Path) -> None:
+    """Have Flower start our app, which goes on where the run stands."""
+    _flwr(home, "run", str(home / "app"), _LINK)
+
+
 def _watch(
-    folder: Path, link: subprocess.Popen[bytes], on_progress: Callable[[Mapping[str, Any]], None]
+    folder: Path,
+    home: Path,
+    link: subprocess.Popen[bytes],
+    on_progress: Callable[[Mapping[str, Any]], None],
 ) -> Mapping[str, Any]:
     seen: Mapping[str, Any] = {}
+    app = AppWatch(f"{FOLDER}={folder.resolve()}")
     while True:
         found = progress_of(folder)
         if found != seen:
@@ -169,7 +179,31 @@ def _watch(
             raise TacitError(
                 f"Flower's SuperLink has ended; {folder / 'flower' / 'superlink.log'} says why."
             )
+        if app.died():
+            _submit(home)
         time.sleep(0.2)
+
+
+class AppWatch:
+    """Tells when our app's process was there and is gone, without having said how it ended."""
+
+    def __init__(self, mark: str) -> None:
+        self._mark, self._seen, self._missing, self._next = mark, False, 0, 0.0
+
+    def died(self) -> bool:
+        """Looked at every few seconds; true once for every app that is missed three times."""
+        now = time.monotonic()
+        if now < self._next:
+            return False
+        self._next = now + 3.0
+        if runs(self._mark, b"flwr-serverapp"):
+            self._seen, self._missing = True, 0
+            return False
+        self._missing += self._seen
+        if self._missing < 3:
+            return False
+        self._seen, self._missing = False, 0
+        return True
 
 
 def _flwr(home: Path, *arguments: str) -> str:
@@ -187,11 +221,12 @@ def _flwr(home: Path, *arguments: str) -> str:
 
 
 def _environment(folder: Path, home: Path) -> dict[str, str]:
-    """Flower without telemetry, update checks or installing anything while it runs."""
+    """Flower without telemetry, update checks, a line for every call, or installing anything."""
     return {
         FOLDER: str(folder.resolve()),
         "FLWR_HOME": str(home.resolve()),
         "FLWR_TELEMETRY_ENABLED": "0",
+        "FLWR_LOG_LEVEL": os.environ.get("FLWR_LOG_LEVEL", "WARNING"),
         "FLWR_DISABLE_UPDATE_CHECK": "1",
         "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",

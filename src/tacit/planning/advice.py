@@ -19,17 +19,23 @@ from typing import Literal
 from tacit.accounting import Budget, Guarantee
 from tacit.algorithm import Algorithm, Population
 from tacit.algorithms.adaptdp_fedavg import AdaptDPFedAvg
+from tacit.algorithms.auto import Auto
+from tacit.algorithms.auto_local import AutoLocal
 from tacit.algorithms.dp_fedavg_record import RecordDPFedAvg
 from tacit.algorithms.dynamic_ldp import DynamicLDP
 from tacit.algorithms.fedavg import DPFedAvg
 from tacit.algorithms.fedexp import DPFedEXP
 from tacit.algorithms.isrl_dp import ISRLDP
 from tacit.algorithms.norm_fedavg import DPNormFedAvg
+from tacit.algorithms.one_gradient import OneGradient
 from tacit.algorithms.scaffnew import DPScaffNew
 from tacit.algorithms.scaffold import DPScaffold
 from tacit.errors import TacitError
+from tacit.mechanisms import PrivUnitG
+from tacit.planning.auto_plan import rounds_for
 from tacit.planning.plan import Plan, calibrate
 from tacit.release import Release
+from tacit.sampling import Cohort
 from tacit.tasks.base import Task
 
 Trust = Literal["central", "local"]
@@ -62,6 +68,11 @@ class Candidate:
     why_not: str | None = None
 
     @property
+    def over_run(self) -> float:
+        """Noise to signal of the mean over all rounds: what averaging can bring it to."""
+        return self.noise_to_signal / math.sqrt(self.rounds)
+
+    @property
     def verdict(self) -> str:
         """A word on what the ratio means."""
         if self.why_not is not None:
@@ -72,11 +83,16 @@ class Candidate:
 
 
 def advise(problem: Problem, budget: Budget, trust: Trust) -> list[Candidate]:
-    """The methods of a trust model at the budget, least noise to signal first."""
+    """The methods of a trust model at the budget: auto, then least noise to signal first."""
     found = [
         _candidate(name, make, problem, budget) for name, make in _methods(problem, trust).items()
     ]
-    return sorted(found, key=lambda c: (c.why_not is not None, c.noise_to_signal))
+
+    def place(candidate: Candidate) -> tuple[bool, bool, float]:
+        tuned = not isinstance(candidate.algorithm, OneGradient)
+        return candidate.why_not is not None, tuned, candidate.noise_to_signal
+
+    return sorted(found, key=place)
 
 
 def honest_word(candidates: list[Candidate]) -> str | None:
@@ -95,12 +111,14 @@ def _methods(problem: Problem, trust: Trust) -> dict[str, Callable[[], Algorithm
     convexity, smooth = problem.strong_convexity, problem.smoothness
     lr = min(1.0, 1 / smooth)
     central: dict[str, Callable[[], Algorithm]] = {
+        "auto": Auto,
         "dp-fedavg": lambda: DPFedAvg(local_steps=5, local_lr=lr),
         "dp-norm-fedavg": lambda: DPNormFedAvg(local_steps=5, local_lr=lr),
         "dp-fedexp": lambda: DPFedEXP(trust="central", local_steps=5, local_lr=lr),
     }
     steps = max(1, round(math.sqrt(smooth / convexity))) if convexity else 5
     local: dict[str, Callable[[], Algorithm]] = {
+        "auto-local": AutoLocal,
         "dp-fedavg (local)": lambda: DPFedAvg(local_steps=5, local_lr=lr, noise_at="message"),
         "dp-fedexp (local)": lambda: DPFedEXP(trust="local", local_steps=5, local_lr=lr),
         "dp-scaffnew": lambda: DPScaffNew(lr=lr, local_steps=steps),
@@ -119,7 +137,7 @@ def _candidate(
     name: str, make: Callable[[], Algorithm], problem: Problem, budget: Budget
 ) -> Candidate:
     try:
-        plan = calibrate(Plan(make(), problem.task, problem.population, problem.rounds), budget)
+        plan = calibrate(_plan(make(), problem, budget), budget)
     except TacitError as error:
         return Candidate(name, "-", problem.rounds, math.inf, math.inf, None, None, str(error))
     release: Release = plan.algorithm.release  # type: ignore[attr-defined]
@@ -129,19 +147,29 @@ def _candidate(
         protects=plan.unit,
         rounds=plan.rounds,
         noise=noise,
-        noise_to_signal=_ratio(release, noise, problem),
+        noise_to_signal=_ratio(release, noise, problem, plan.algorithm.cohort),
         guarantee=plan.guarantee(budget.delta),
         algorithm=plan.algorithm,
     )
 
 
+def _plan(algorithm: Algorithm, problem: Problem, budget: Budget) -> Plan:
+    rounds = problem.rounds
+    if isinstance(algorithm, OneGradient):
+        rounds = rounds_for(algorithm, problem.task, problem.population, budget)
+    return Plan.of(algorithm, problem.task, problem.population, rounds)
+
+
 def _last_level(release: Release) -> float:
+    if isinstance(release.mechanism, PrivUnitG):
+        return release.mechanism.deviation
     noise = getattr(release.mechanism, "noise", 0.0)
     return float(noise[-1] if isinstance(noise, tuple) else noise)
 
 
-def _ratio(release: Release, noise: float, problem: Problem) -> float:
-    clients, root = problem.population.clients, math.sqrt(problem.dimension)
+def _ratio(release: Release, noise: float, problem: Problem, cohort: Cohort) -> float:
+    root = math.sqrt(problem.dimension)
+    clients = cohort.expected(problem.population.clients)
     if release.at == "aggregate":
         return noise * root / clients
     if release.at == "message":

@@ -63,7 +63,7 @@ def rehearse(
         if candidate.algorithm is None:
             continue
         tried = [
-            (_accuracy(algorithm, problem, budget, federation, on_step, candidate.name), settings)
+            (_accuracy(algorithm, candidate, problem, budget, federation, on_step), settings)
             for algorithm, settings in _settings(candidate.algorithm)
         ]
         accuracy, settings = max(tried, key=lambda t: t[0])
@@ -72,23 +72,26 @@ def rehearse(
 
 
 def _settings(algorithm: Any) -> Iterator[tuple[Any, dict[str, float]]]:
-    name = next(f for f in _BOUND_FIELDS if hasattr(algorithm, f))
+    name = next((f for f in _BOUND_FIELDS if hasattr(algorithm, f)), None)
+    if name is None:  # nothing to tune
+        yield algorithm, {}
+        return
     for radius in _RADII:
         yield replace(algorithm, **{name: radius}), {name: radius}
 
 
 def _accuracy(
     algorithm: Any,
+    candidate: Candidate,
     problem: Problem,
     budget: Budget,
     federation: Federation,
     on_step: Callable[[str], None],
-    name: str,
 ) -> float:
     population = replace(problem.population, sizes=tuple(int(n) for n in federation.sizes))
-    on_step(name)
+    on_step(candidate.name)
     try:
-        plan = calibrate(Plan(algorithm, problem.task, population, problem.rounds), budget)
+        plan = calibrate(Plan(algorithm, problem.task, population, candidate.rounds), budget)
     except TacitError:
         return 0.0
     simulator = Simulator(plan.algorithm, problem.task, federation)

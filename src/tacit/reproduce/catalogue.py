@@ -11,7 +11,17 @@ from tacit.data.files import Store as Files
 from tacit.errors import ConfigError
 from tacit.nearest import nearest
 from tacit.reproduce.entry import Entry
-from tacit.reproduce.papers import adaptdp, dynamic, fedexp, fedexp_mnist, norm, scaffnew
+from tacit.reproduce.papers import (
+    adaptdp,
+    adaptdp_grids,
+    adaptdp_levels,
+    dynamic,
+    fedexp,
+    fedexp_budgets,
+    fedexp_mnist,
+    norm,
+    scaffnew,
+)
 from tacit.reproduce.store import Store
 from tacit.reproduce.summary import Summary
 
@@ -22,10 +32,19 @@ PAPERS: Mapping[str, str] = {
     "fedexp": "DP-FedEXP: Takakura, Liew and Hasegawa",
     "scaffnew": "DP-ScaffNew: anonymous, under review",
 }
+_MODULES = (
+    adaptdp_levels,
+    adaptdp,
+    adaptdp_grids,
+    norm,
+    dynamic,
+    fedexp_budgets,
+    fedexp,
+    fedexp_mnist,
+    scaffnew,
+)
 ENTRIES: Mapping[str, Entry] = {
-    entry.name: entry
-    for module in (adaptdp, norm, dynamic, fedexp, fedexp_mnist, scaffnew)
-    for entry in module.ENTRIES
+    entry.name: entry for module in _MODULES for entry in module.ENTRIES
 }
 
 State = Literal["done", "partly", "not run", "needs data"]

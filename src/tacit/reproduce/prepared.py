@@ -35,7 +35,7 @@ from tacit.tasks import registry as tasks
 from tacit.tasks.base import Params
 from tacit.tasks.logistic import Logistic
 
-_FEW = 20
+_FEW = 500
 _NOISE_FIELDS = ("noise", "radius_noise")
 
 

@@ -20,6 +20,8 @@ from tacit.errors import ConfigError
 from tacit.planning import Plan, calibrate
 from tacit.planning.auto_plan import rounds_for
 from tacit.run.config import RunConfig
+from tacit.simulation import Simulator
+from tacit.simulation.tuning import tuned
 from tacit.tasks import registry as tasks
 
 
@@ -39,6 +41,15 @@ class Prepared:
         moments = self.plan.prelude.algorithm if self.plan.prelude is not None else None
         columns = moments.columns if isinstance(moments, PrivateMoments) else ()
         return tuple(column.column for column in columns)
+
+    def simulator(self) -> Simulator | None:
+        """A simulator for all seeds of the run; none if each seed releases scales of its own."""
+        plan, train = self.plan, self.config.train
+        if plan.prelude is not None:
+            return None
+        return tuned(
+            plan.algorithm, plan.task, self.federation, dtype=train.dtype, block=train.block
+        )
 
 
 def prepare(config: RunConfig, *, base: str | Path = ".") -> Prepared:

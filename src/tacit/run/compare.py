@@ -83,13 +83,10 @@ def run_share(share: Share) -> Outcome:
     """Train a variant from each of its seeds, with one compiled program."""
     from tacit.run.build import prepare
     from tacit.run.training import Settings, run_plan
-    from tacit.simulation import Simulator
 
     prepared = prepare(share.variant.config)
     plan, train = prepared.plan, prepared.config.train
-    simulator = None
-    if plan.prelude is None:
-        simulator = Simulator(plan.algorithm, plan.task, prepared.federation, dtype=train.dtype)
+    simulator = prepared.simulator()
     rows, guarantee = dict[int, list[Row]](), dict[str, Any]()
     for seed in share.seeds:
         settings = Settings(
@@ -98,6 +95,7 @@ def run_share(share: Share) -> Outcome:
             budget=prepared.budget,
             eval_every=train.eval_every,
             dtype=train.dtype,
+            block=train.block,
             oracle=train.oracle,
         )
         result = run_plan(plan, prepared.federation, settings, simulator=simulator)

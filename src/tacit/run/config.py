@@ -69,6 +69,14 @@ class TrainConfig(_Section):
     eval_every: int | None = None
     dtype: Literal["float32", "float64"] = "float32"
     oracle: bool = True
+    block: int | Literal["auto"] | None = None
+
+    @field_validator("block")
+    @classmethod
+    def _some_clients(cls, value: int | str | None) -> int | str | None:
+        if isinstance(value, int) and value < 1:
+            raise ValueError(f"it is {value}; give at least 1, or 'auto'")
+        return value
 
     @field_validator("rounds", "eval_every")
     @classmethod

@@ -34,6 +34,7 @@ from tacit.run.measure import Measure, flat
 from tacit.run.scaling import opened, prepared
 from tacit.simulation import RunState, Simulator
 from tacit.simulation.devices import Precision
+from tacit.simulation.tuning import Block, tuned
 from tacit.tasks.base import Params, Task
 
 _STRETCH_SECONDS = 1.0
@@ -88,6 +89,7 @@ class Settings:
     budget: Budget | None = None
     eval_every: int | None = None
     dtype: Precision = "float32"
+    block: Block = None
     oracle: bool = True
     digest: str = ""
     on_progress: Callable[[Progress], None] = field(default=lambda _: None)
@@ -171,7 +173,13 @@ def run_plan(
             simulator = None  # an earlier seed's records are prepared otherwise
         if simulator is None:
             federation = prepared(plan.algorithm, federation)
-            simulator = Simulator(plan.algorithm, plan.task, federation, dtype=settings.dtype)
+            simulator = tuned(
+                plan.algorithm,
+                plan.task,
+                federation,
+                dtype=settings.dtype,
+                block=settings.block,
+            )
         simulator.reseed(settings.seed)
         # The plan stays as it is: noise that is spread over its rounds must not be spread anew.
         run = _Run(plan, rounds, simulator, settings, folder, ledger)
@@ -269,6 +277,8 @@ class _Run:
 
     def _check_charges(self, folder: RunFolder, ledger: Ledger) -> None:
         """What was paid so far must be what this run would have paid."""
+        if not ledger.charges:
+            return
         planned: dict[Any, Any] = {
             (round_, phase): encode_event(event)
             for round_ in range(self.last)

@@ -34,7 +34,7 @@ def keep_programs() -> None:
 
     A cache that JAX has been given already stays.
     """
-    if jax.config.jax_compilation_cache_dir is not None:
+    if jax.config.values["jax_compilation_cache_dir"] is not None:
         return
     folder = cache_folder("programs")
     with contextlib.suppress(OSError):  # a home that cannot be written costs time, not the run

@@ -102,7 +102,8 @@ class Task(ABC):
             return None
 
         def weighted(factors: Array) -> Params:
-            kept = jax.tree.map(lambda v: jnp.where(_like(factors != 0, v), v, 0), dict(records))
+            # Ones stand in for a record that must not be felt: a count or an exposure of 0 is none.
+            kept = jax.tree.map(lambda v: jnp.where(_like(factors != 0, v), v, 1), dict(records))
             return jax.grad(lambda p: jnp.vdot(factors, self.losses(p, kept)))(params)
 
         return ByRecord(squared, weighted)

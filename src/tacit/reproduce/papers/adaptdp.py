@@ -5,14 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from tacit.planning.adaptdp_paper import Silo, equation_3_epsilon
+from tacit.planning.adaptdp_paper import equation_3_epsilon
 from tacit.reproduce.entry import Entry, Figure, Grid, Line, Printed, Quantity
 from tacit.reproduce.papers.adaptdp_tests import BATCH, LEVELS, T1, T2, T3, T4, Noises, Test
-from tacit.reproduce.prepared import Problem
 from tacit.reproduce.summary import Answer, Summary, Verdict, better
 
-_DELTA = 1e-4
-_AVG, _ADAPT = "DP-FedAvg", "AdaptDP-FedAvg"
+DELTA = 1e-4
+AVG, ADAPT = "DP-FedAvg", "AdaptDP-FedAvg"
 
 
 def _algorithm(
@@ -20,7 +19,7 @@ def _algorithm(
 ) -> dict[str, Any]:
     """The paper's noise is on means; Tacit's is on sums: times the batch, or all records."""
     common = {"local_steps": test.silo.steps, "local_lr": step, "batch_size": BATCH}
-    if method == _AVG:
+    if method == AVG:
         own = {"name": "dp-fedavg-record", "clip": radius, "noise": noises[0] * BATCH}
     else:
         own = {
@@ -32,16 +31,16 @@ def _algorithm(
     return own | common
 
 
-def _line(test: Test, level: int, method: str, *, honest: bool = False) -> Line:
+def printed_line(test: Test, level: int, method: str, *, honest: bool = False) -> Line:
     """At the paper's noise a level is a row; honest budgets have no levels and get one row."""
-    first = 0 if method == _AVG else 2
+    first = 0 if method == AVG else 2
     radius, step = test.chosen[level][first : first + 2]
     printed = test.printed[level][first : first + 2]
     grid: Grid = {
         "algorithm.local_lr": test.steps,
-        "algorithm.clip" if method == _AVG else "algorithm.max_radius": test.radii,
+        "algorithm.clip" if method == AVG else "algorithm.max_radius": test.radii,
     }
-    equation, _ = equation_3_epsilon(test.noises[level][0], test.silo, _DELTA)
+    equation, _ = equation_3_epsilon(test.noises[level][0], test.silo, DELTA)
     return Line(
         row=f"{test.name}, honest" if honest else f"{test.name}, {LEVELS[level]}",
         method=method,
@@ -60,11 +59,11 @@ def _line(test: Test, level: int, method: str, *, honest: bool = False) -> Line:
 
 
 def _lines(test: Test) -> tuple[Line, ...]:
-    fixed = [_line(test, level, method) for level in range(3) for method in (_AVG, _ADAPT)]
-    return (*fixed, *(_line(test, 0, method, honest=True) for method in (_AVG, _ADAPT)))
+    fixed = [printed_line(test, level, method) for level in range(3) for method in (AVG, ADAPT)]
+    return (*fixed, *(printed_line(test, 0, method, honest=True) for method in (AVG, ADAPT)))
 
 
-_LOSS = Quantity(
+LOSS = Quantity(
     metric="oracle/loss",
     label="lowest training loss over the rounds",
     over="lowest",
@@ -90,11 +89,11 @@ def _table2(test: Test, suffix: str, finding: str, needs: str = "", **more: Any)
         name=f"adaptdp/table2-{suffix}",
         title=f"Training loss, {test.name} (Table 2)",
         claim=f"AdaptDP-FedAvg reaches a lower training loss than DP-FedAvg ({test.name}).",
-        quantity=_LOSS,
+        quantity=LOSS,
         also=(_ACCURACY,) if needs else (),
         lines=_lines(test),
-        delta=_DELTA,
-        judge=partial(better, first=_ADAPT, second=_AVG),
+        delta=DELTA,
+        judge=partial(better, first=ADAPT, second=AVG),
         needs=(needs,) if needs else (),
         finding=finding + _COMMON,
         **more,
@@ -122,17 +121,6 @@ TABLE2_T1 = _table2(
     looks=1,
     keep=("oracle/loss", *_CURVES),
     minutes=15,
-    figures=(
-        Figure(
-            name="loss",
-            title="T1, Lv.3 as printed (Figure 1a)",
-            kind="rounds",
-            metrics={"oracle/loss": ""},
-            rows=(_SHOWN,),
-            ylabel="training loss",
-            log="y",
-        ),
-    ),
 )
 TABLE2_T2 = _table2(
     T2,
@@ -155,7 +143,7 @@ TABLE2_T4 = _table2(T4, "t4", _ROUNDS, "fashion-mnist", seeds=3, looks=10, minut
 
 def _moderate(summary: Summary) -> list[Verdict]:
     """The radius has fallen, and the median and 0.7-quantile ratios stay moderate."""
-    cell = summary.cell(_SHOWN, _ADAPT, None)
+    cell = summary.cell(_SHOWN, ADAPT, None)
     if cell is None or not cell.records[0].curves:
         return [Verdict(None, "not run", "")]
     ends = {
@@ -180,9 +168,9 @@ FIGURE2 = Entry(
     claim="The radius falls with the gradients, and the ratios stay moderate.",
     of=TABLE2_T1.name,
     judge=_moderate,
-    quantity=_LOSS,
+    quantity=LOSS,
     lines=(),
-    delta=_DELTA,
+    delta=DELTA,
     figures=(
         Figure(
             name="radius",
@@ -190,7 +178,7 @@ FIGURE2 = Entry(
             kind="rounds",
             metrics={"server/radius": ""},
             rows=(_SHOWN,),
-            methods=(_ADAPT,),
+            methods=(ADAPT,),
             ylabel="radius",
             log="y",
         ),
@@ -205,7 +193,7 @@ FIGURE2 = Entry(
                 "oracle/tau_1": "1",
             },
             rows=(_SHOWN,),
-            methods=(_ADAPT,),
+            methods=(ADAPT,),
             ylabel="tau",
             log="y",
         ),
@@ -213,79 +201,25 @@ FIGURE2 = Entry(
 )
 
 
-def _equation(problem: Problem) -> dict[str, float]:
-    """What the paper's own formula gives to the same noise."""
-    options, sizes = problem.config.algorithm.options, problem.plan.population
-    silo = Silo(sizes.smallest, BATCH, problem.plan.rounds, options["local_steps"])
-    noise, _ = equation_3_epsilon(float(options["noise"]) / BATCH, silo, problem.delta)
-    return {_BY_FORMULA.label: noise}
-
-
-_BY_FORMULA = Quantity(
-    metric="epsilon", label="epsilon by the paper's equation (3)", better="low", style=".5g"
+FIGURE1 = Entry(
+    name="adaptdp/figure1",
+    title="Training loss over the rounds, T1 (Figure 1a)",
+    claim="AdaptDP-FedAvg ends below DP-FedAvg.",
+    of=TABLE2_T1.name,
+    quantity=LOSS,
+    lines=(),
+    delta=DELTA,
+    figures=(
+        Figure(
+            name="loss",
+            title="T1, Lv.3 as printed",
+            kind="rounds",
+            metrics={"oracle/loss": ""},
+            rows=(_SHOWN,),
+            ylabel="training loss",
+            log="y",
+        ),
+    ),
 )
 
-
-def _meaningful(summary: Summary) -> list[Verdict]:
-    cells = {
-        line.row: cell
-        for line in summary.entry.lines
-        if (cell := summary.cell(line.row, line.method, None)) is not None
-    }
-    if len(cells) < len(summary.entry.lines):
-        return [Verdict(None, "not run", "")]
-    small = [row for row, cell in cells.items() if cell.epsilon <= 10]
-    text = "; ".join(f"{row}: {cell.epsilon:.5g}" for row, cell in cells.items())
-    answer: Answer = "yes" if len(small) == len(cells) else "no"
-    return [Verdict(None, answer, f"true epsilon at delta 1e-4: {text}")]
-
-
-def _priced(name: str, records: int, rounds: int, steps: int, level: int, sigma: float) -> Line:
-    config = {
-        "data": {
-            "name": "quadratic",
-            "clients": 2,
-            "reader": {"dimension": 2, "records": records},
-        },
-        "task": {"name": "quadratic"},
-        "privacy": "none",
-        "algorithm": {
-            "name": "dp-fedavg-record",
-            "local_steps": steps,
-            "batch_size": BATCH,
-            "noise": sigma * BATCH,
-        },
-        "train": {"rounds": rounds},
-    }
-    return Line(row=f"{name}, {LEVELS[level]} (sigma {sigma:g})", method=_AVG, config=config)
-
-
-TABLE1 = Entry(
-    name="adaptdp/table1",
-    title="Privacy levels of the printed noise (Table 1)",
-    claim="The three levels are meaningful privacy levels (an epsilon of at most 10).",
-    quantity=_BY_FORMULA,
-    lines=tuple(
-        _priced(name, records, rounds, steps, level, sigma)
-        for name, records, rounds, steps, sigmas in (
-            ("T1", 1500, 150, 20, (0.003, 0.006, 0.01)),
-            ("T2", 22605, 100, 226, (0.006, 0.01, 0.03)),
-            ("T3, T4", 1500, 1000, 15, (0.003, 0.006, 0.01)),
-        )
-        for level, sigma in enumerate(sigmas)
-    ),
-    delta=_DELTA,
-    seeds=1,
-    budgets=(),
-    train=False,
-    account=_equation,
-    judge=_meaningful,
-    finding=(
-        "The paper prints noise sizes and no epsilon. Equation (3) of its own appendix gives the"
-        " values of the middle column; the last column is what the runs guarantee by composing"
-        " privacy loss distributions. Only one of nine settings is a privacy guarantee."
-    ),
-    minutes=2,
-)
-
-ENTRIES = (TABLE1, TABLE2_T1, TABLE2_T2, TABLE2_T3, TABLE2_T4, FIGURE2)
+ENTRIES = (TABLE2_T1, TABLE2_T2, TABLE2_T3, TABLE2_T4, FIGURE1, FIGURE2)

@@ -50,8 +50,7 @@ _CIFAR: dict[str, Any] = {
 }
 _CLIPS = (0.1, 1.0, 10.0)
 _STEPS = (1, 2, 5, 10, 20, 50, 100, 200)
-_LENGTHS = (10, 20, 50, 100, 200, 500, 1000)
-_TOTAL = 200
+_LENGTHS = (10, 30, 100, 300, 1000)
 
 
 def _named(method: str, clip: float) -> str:
@@ -92,17 +91,9 @@ def _sweep_of(summary: Summary, method: str, stage: Stage) -> list[tuple[float, 
     return found if len(found) == len(lines) else []
 
 
-def _line(
-    problem: dict[str, Any], method: str, steps: int, total: int, clip: float, lr: float
-) -> Line:
-    swept = total == _TOTAL
-    return Line(
-        row=f"{steps} local steps" if swept else f"T = {total}",
-        method=_named(method, clip),
-        config=_config(problem, method, steps, total, clip, lr),
-        x=steps if swept else total,
-        claimed="(3.3, 1e-5), v not given",
-    )
+def _line(row: str, x: float, method: str, clip: float, config: dict[str, Any]) -> Line:
+    claimed = "(3.3, 1e-5), v not given"
+    return Line(row=row, x=x, method=_named(method, clip), config=config, claimed=claimed)
 
 
 def _entry(name: str, title: str, lines: tuple[Line, ...], what: str, **more: Any) -> Entry:
@@ -129,7 +120,13 @@ def _entry(name: str, title: str, lines: tuple[Line, ...], what: str, **more: An
 
 def _over_steps(problem: dict[str, Any], lr: float) -> tuple[Line, ...]:
     return tuple(
-        _line(problem, method, steps, _TOTAL, clip, lr)
+        _line(
+            f"{steps} local steps",
+            steps,
+            method,
+            clip,
+            _config(problem, method, steps, 200, clip, lr),
+        )
         for steps in _STEPS
         for method in (_NEW, _AVG)
         for clip in _CLIPS
@@ -138,9 +135,8 @@ def _over_steps(problem: dict[str, Any], lr: float) -> tuple[Line, ...]:
 
 def _over_iterations(problem: dict[str, Any], lr: float) -> tuple[Line, ...]:
     return tuple(
-        _line(problem, method, 10, total, clip, lr)
+        _line(f"T = {total}", total, method, clip, _config(problem, method, 10, total, clip, lr))
         for total in _LENGTHS
-        if total != _TOTAL
         for method in (_NEW, _AVG)
         for clip in _CLIPS
     )

@@ -1,0 +1,304 @@
+"""Auto where it was not made: other tasks, budgets 0.5 to 8, three numbers of clients.
+
+    TACIT_DATA=... python -m benchmarks.auto_grid --out results/auto-grid.jsonl
+    python -m benchmarks.auto_grid --out results/auto-grid.jsonl --tasks digits --budgets 2 8
+    python -m benchmarks.auto_grid --out results/auto-grid.jsonl --table
+
+At each place of the grid (task, clients, budget, protection) auto runs as it is, and every other
+method of Tacit with the same protection runs with many settings, drawn at random from wide ranges.
+Its best one is chosen by the test accuracy itself: an oracle that no real user has. Auto and the
+best settings then run on fresh seeds, and those are compared. Every run keeps a ledger in a folder
+of its own, whose guarantee must be that of the plan and inside the budget. A line is written when a
+run is finished, so the work can be stopped and continued, and shared between machines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from tacit.accounting import Budget, Ledger
+from tacit.algorithm import Algorithm, Population
+from tacit.algorithms import (
+    ISRLDP,
+    AdaptDPFedAvg,
+    Auto,
+    AutoLocal,
+    DPFedAvg,
+    DPFedEXP,
+    DPNormFedAvg,
+    DPScaffNew,
+    DPScaffold,
+    RecordDPFedAvg,
+)
+from tacit.data import federate
+from tacit.data.federation import Federation
+from tacit.errors import TacitError
+from tacit.features.rows import unit_rows, with_x
+from tacit.planning import Plan, calibrate
+from tacit.planning.auto_plan import rounds_for
+from tacit.run.folder import RunFolder
+from tacit.run.training import Settings, run_plan
+from tacit.tasks.registry import make as make_task
+
+DELTA = 1e-5
+BUDGETS = (0.5, 1.0, 2.0, 4.0, 8.0)
+FRESH = (1, 2, 3)
+Draw = np.random.Generator
+Make = Callable[[Draw], Algorithm]
+
+# The numbers of clients of each task; two classes split iid, more classes by Dirichlet(0.3).
+TASKS: dict[str, tuple[int, ...]] = {
+    "digits": (50, 150, 500),
+    "breast-cancer": (20, 60, 200),
+    "mushrooms": (100, 400, 1500),
+    "a9a": (200, 1000, 5000),
+    "w8a": (200, 1000, 5000),
+    "phishing": (100, 500, 2000),
+    "bank-marketing": (200, 1000, 5000),
+    "cifar10": (500, 2000, 5000),
+}
+
+
+def _log(low: float, high: float) -> Callable[[Draw], float]:
+    return lambda rng: float(np.exp(rng.uniform(math.log(low), math.log(high))))
+
+
+def _steps(rng: Draw) -> int:
+    return int(rng.choice([1, 5, 20]))
+
+
+CENTRAL: dict[str, Make] = {
+    "dp-fedavg": lambda r: DPFedAvg(
+        local_steps=_steps(r),
+        local_lr=_log(0.05, 5)(r),
+        clip=_log(0.02, 2)(r),
+        server_lr=_log(0.3, 10)(r),
+        server_momentum=float(r.choice([0.0, 0.8])),
+    ),
+    "dp-norm-fedavg": lambda r: DPNormFedAvg(
+        local_steps=_steps(r),
+        local_lr=_log(0.05, 5)(r),
+        server_ratio=_log(0.05, 50)(r),
+        server_momentum=float(r.choice([0.0, 0.8])),
+    ),
+    "dp-fedexp": lambda r: DPFedEXP(
+        local_steps=_steps(r),
+        local_lr=_log(0.05, 5)(r),
+        clip=_log(0.02, 2)(r),
+        relation="add-remove",
+    ),
+}
+LOCAL: dict[str, Make] = {
+    "dp-fedexp": lambda r: DPFedEXP(
+        trust="local", local_steps=_steps(r), local_lr=_log(0.05, 5)(r), clip=_log(0.02, 2)(r)
+    ),
+    "dp-fedexp-privunit": lambda r: DPFedEXP(
+        trust="local-privunit",
+        local_steps=_steps(r),
+        local_lr=_log(0.05, 5)(r),
+        clip=_log(0.02, 2)(r),
+    ),
+    "dp-scaffnew": lambda r: DPScaffNew(
+        lr=_log(0.05, 2)(r), local_steps=_steps(r), clip=_log(0.02, 2)(r)
+    ),
+}
+RECORD: dict[str, Make] = {
+    "dp-fedavg-record": lambda r: RecordDPFedAvg(
+        local_steps=_steps(r),
+        local_lr=_log(0.05, 5)(r),
+        clip=_log(0.05, 3)(r),
+        batches="full",
+        relation="add-remove",
+    ),
+    "adaptdp-fedavg": lambda r: AdaptDPFedAvg(local_steps=_steps(r), local_lr=_log(0.05, 5)(r)),
+    "dp-scaffold": lambda r: DPScaffold(
+        local_steps=_steps(r), local_lr=_log(0.05, 5)(r), clip=_log(0.05, 3)(r)
+    ),
+    "isrl-dp": lambda r: ISRLDP(clip=_log(0.05, 3)(r), smoothness=_log(0.1, 10)(r)),
+}
+PROTECTIONS: dict[str, tuple[Algorithm, dict[str, Make]]] = {
+    "central": (Auto(), CENTRAL),
+    "local": (AutoLocal(centre="private"), LOCAL),
+    "record": (Auto(protects="record"), RECORD),
+}
+
+
+def federation(task: str, clients: int, seed: int, unit: bool) -> Federation:
+    """The clients of a seed; ``unit`` scales every record to norm 1."""
+    try:
+        data = federate(task, split="dirichlet", clients=clients, alpha=0.3, seed=seed)
+    except TacitError:
+        data = federate(task, split="iid", clients=clients, seed=seed)
+    if data.classes == 2:
+        data = federate(task, split="iid", clients=clients, seed=seed)
+    if not unit:
+        return data
+    test = data.test
+    return replace(
+        data,
+        records=with_x(data.records, unit_rows(data.records["x"])),
+        test=None if test is None else with_x(test, unit_rows(test["x"])),
+    )
+
+
+def run(
+    algorithm: Algorithm, task: str, clients: int, epsilon: float, seed: int, setting: Any
+) -> dict[str, Any]:
+    """One run with its ledger; accuracy of the returned model on the public test set."""
+    data = federation(task, clients, seed, unit=setting.get("unit", False))
+    budget, population = Budget(epsilon, DELTA), Population(tuple(int(n) for n in data.sizes))
+    name = "logistic" if data.classes == 2 else "multinomial"
+    model = make_task(name, shape=data.records["x"].shape[1:], classes=data.classes)
+    rounds = setting.get("rounds") or rounds_for(algorithm, model, population, budget)
+    plan = calibrate(Plan.of(algorithm, model, population, rounds), budget)
+    begun = perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Settings(
+            seed=seed, delta=DELTA, budget=budget, eval_every=plan.rounds, oracle=False
+        )
+        result = run_plan(plan, data, settings, RunFolder(folder))
+        spent = Ledger.read(Path(folder) / "ledger.jsonl").guarantee(DELTA)
+    verified = spent.epsilon == result.guarantee.epsilon <= epsilon * (1 + 1e-9)
+    return {
+        "accuracy": 100 * result.metrics["test/accuracy"],
+        "epsilon_spent": spent.epsilon,
+        "verified": verified,
+        "rounds": result.rounds,
+        "seconds": perf_counter() - begun,
+    }
+
+
+def settings_of(method: str, make: Make, count: int) -> Iterator[tuple[Algorithm, dict[str, Any]]]:
+    """Random settings of a method, the same ones at every place of the grid."""
+    rng = np.random.default_rng(abs(hash_of(method)))
+    for number in range(count):
+        algorithm = make(rng)
+        yield (
+            algorithm,
+            {
+                "number": number,
+                "rounds": int(rng.choice([20, 50, 100])),
+                "unit": bool(rng.random() < 0.5),
+            },
+        )
+
+
+def hash_of(text: str) -> int:
+    """A number for a name that is the same in every process."""
+    return int.from_bytes(text.encode(), "big") % 2**31
+
+
+class Results:
+    """The lines of the file, by what was run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        text = path.read_text() if path.exists() else ""
+        self.rows = [json.loads(line) for line in text.splitlines()]
+        self._known = {json.dumps(row["key"]): row for row in self.rows}
+
+    def get(self, key: list[Any], work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """The row of this key, computed and written if it is not there."""
+        known = self._known.get(json.dumps(key))
+        if known is not None:
+            return known
+        try:
+            row = {"key": key, **work()}
+        except TacitError as error:
+            row = {"key": key, "accuracy": 0.0, "verified": True, "error": str(error)}
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        self.rows.append(row)
+        self._known[json.dumps(key)] = row
+        print(*key, f"{row['accuracy']:.2f}", flush=True)
+        return row
+
+
+def place(results: Results, task: str, clients: int, epsilon: float, kind: str, tried: int) -> None:
+    """Auto and the best setting of every other method at one place of the grid."""
+    here = [task, clients, epsilon, kind]
+    auto, others = PROTECTIONS[kind]
+    for seed in FRESH:
+        results.get(
+            [*here, "auto", 0, seed], lambda s=seed: run(auto, task, clients, epsilon, s, {})
+        )
+    for method, make in others.items():
+        searched = []
+        for algorithm, setting in settings_of(method, make, tried):
+            row = results.get(
+                [*here, method, setting["number"], 0],
+                lambda a=algorithm, o=setting: run(a, task, clients, epsilon, 0, o),
+            )
+            searched.append((row["accuracy"], setting["number"], algorithm, setting))
+        _, number, algorithm, setting = max(searched, key=lambda found: found[0])
+        for seed in FRESH:
+            results.get(
+                [*here, method, number, seed],
+                lambda s=seed, a=algorithm, o=setting: run(a, task, clients, epsilon, s, o),
+            )
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """Auto beside the best other method, and on how much of the grid it is as good."""
+    found: dict[tuple[Any, ...], dict[str, list[float]]] = {}
+    for row in rows:
+        *here, method, _, seed = row["key"]
+        if seed in FRESH:
+            found.setdefault(tuple(here), {}).setdefault(method, []).append(row["accuracy"])
+    lines = ["| task | clients | epsilon | kind | auto | best other | which | as good |"]
+    lines.append("|---|---|---|---|---|---|---|---|")
+    good = []
+    for here, methods in sorted(found.items()):
+        others = {m: statistics.fmean(v) for m, v in methods.items() if m != "auto"}
+        if "auto" not in methods or not others:
+            continue
+        best = max(others, key=lambda m: others[m])
+        values = methods["auto"] + methods[best]
+        error = statistics.stdev(values) / math.sqrt(3) if len(values) > 2 else 0.0
+        auto = statistics.fmean(methods["auto"])
+        good.append(auto >= others[best] - max(1.0, error))
+        lines.append(
+            f"| {' | '.join(map(str, here))} | {auto:.2f} | {others[best]:.2f} | {best}"
+            f" | {'yes' if good[-1] else 'no'} |"
+        )
+    if good:
+        lines.append(f"\nWithin 1 point or one standard error: {sum(good)} of {len(good)} places.")
+        lines.append(f"Ledgers verified: {sum(r['verified'] for r in rows)} of {len(rows)} runs.")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run what is missing, or print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("results/auto-grid.jsonl"))
+    parser.add_argument("--tasks", nargs="*", choices=list(TASKS), default=list(TASKS))
+    parser.add_argument("--budgets", nargs="*", type=float, default=list(BUDGETS))
+    parser.add_argument("--kinds", nargs="*", choices=list(PROTECTIONS), default=["central"])
+    parser.add_argument("--tried", type=int, default=24, help="settings of every other method")
+    parser.add_argument("--table", action="store_true")
+    given = parser.parse_args()
+    results = Results(given.out)
+    if given.table:
+        print(table(results.rows))
+        return
+    for task in given.tasks:
+        for clients in TASKS[task]:
+            for epsilon in given.budgets:
+                for kind in given.kinds:
+                    place(results, task, clients, epsilon, kind, given.tried)
+
+
+if __name__ == "__main__":
+    main()

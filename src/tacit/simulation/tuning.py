@@ -1,0 +1,103 @@
+"""How many clients to work on side by side: by rule on a CPU, elsewhere measured and remembered.
+
+A CPU wants one client at a time on each core, unless a client is so little work that starting the
+parts of its program costs more than the parts; a GPU wants many. The answer depends on the machine
+and the work, not on the result: every block gives the same model up to rounding.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from typing import Literal
+
+import jax
+
+from tacit import tree
+from tacit.algorithm import Algorithm
+from tacit.cache import cache_folder
+from tacit.data.federation import Federation
+from tacit.simulation.devices import Precision
+from tacit.simulation.engine import Simulator
+from tacit.tasks.base import Task
+
+Block = int | Literal["auto"] | None
+
+_CHOICES = (1, 4, 16, 64, 256)
+_SMALL_CLIENT, _PIECE, _TINY_ROUND = 2**14, 2**16, 2**17  # multiplications
+
+
+def tuned(
+    algorithm: Algorithm,
+    task: Task,
+    federation: Federation,
+    *,
+    dtype: Precision = "float32",
+    block: Block = None,
+) -> Simulator:
+    """A simulator with the block as given, as usual on this machine, or as measured ("auto")."""
+
+    sizes = federation.sizes
+    numbers = tree.size(jax.eval_shape(task.init, jax.random.key(0)))
+    work = int(sizes.mean()) * numbers  # multiplications of one look at a client's records
+    # Meeting at the end of a round costs more than a whole round of tiny work.
+    most_devices = 1 if work * len(sizes) < _TINY_ROUND else None
+
+    def made(block: int) -> Simulator:
+        return Simulator(
+            algorithm, task, federation, dtype=dtype, block=block, max_devices=most_devices
+        )
+
+    if block is None and jax.default_backend() == "cpu":
+        return made(usual_block(work, len(sizes)))
+    if block is None or block == "auto":
+        block = best_block(made, clients=federation.clients)
+    return made(block)
+
+
+def usual_block(work: int, clients: int) -> int:
+    """The block for a CPU: one client, or as many small ones as make a decent piece of work."""
+    return 1 if work > _SMALL_CLIENT else max(1, min(clients, _PIECE // max(work, 1)))
+
+
+def best_block(simulator: Callable[[int], Simulator], *, clients: int) -> int:
+    """The quickest block for this work on this machine, from memory or from a short trial."""
+    path = cache_folder("blocks") / f"{_fingerprint(simulator(1))}.json"
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        return int(json.loads(path.read_text(encoding="utf-8"))["block"])
+    seconds: dict[int, float] = {}
+    for block in _CHOICES:
+        if block > clients:
+            break
+        seconds[block] = _seconds(simulator(block))
+        if seconds[block] > 2 * min(seconds.values()):
+            break
+    found = min(seconds, key=lambda block: seconds[block])
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"block": found, "seconds": seconds}), encoding="utf-8")
+    return found
+
+
+def _seconds(simulator: Simulator) -> float:
+    """The time of a round, after one that compiles."""
+    state = jax.block_until_ready(simulator.advance(simulator.init(), 0, 1))
+    begun = time.perf_counter()
+    jax.block_until_ready(simulator.advance(state, 1, 1))
+    return time.perf_counter() - begun
+
+
+def _fingerprint(simulator: Simulator) -> str:
+    """What the answer depends on: machine, method, model and the shape of the data."""
+    device = jax.devices()[0]
+    shapes = {k: v.shape[1:] for k, v in simulator.federation.records.items()}
+    sizes = simulator.federation.sizes
+    told = (
+        *(device.platform, device.device_kind, len(jax.devices()), simulator.dtype),
+        *(type(simulator.algorithm).__name__, simulator.task),
+        *(sorted(shapes.items()), len(sizes), int(sizes.max())),
+    )
+    return hashlib.sha256(repr(told).encode()).hexdigest()[:24]
