@@ -38,6 +38,7 @@ docs: $(STAMP) ## build the documentation; a broken link fails
 bench: $(STAMP) ## speed against the peers, scaling, accounting (about an hour)
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.scaling
+	$(BIN)/python -m benchmarks.overheads
 	$(BIN)/python -m benchmarks.speed.page
 	$(BIN)/python -m benchmarks.accounting
 

@@ -136,12 +136,8 @@ PROTECTIONS: dict[str, tuple[Algorithm, dict[str, Make]]] = {
 
 def federation(task: str, clients: int, seed: int, unit: bool) -> Federation:
     """The clients of a seed; ``unit`` scales every record to norm 1."""
-    try:
-        data = federate(task, split="dirichlet", clients=clients, alpha=0.3, seed=seed)
-    except TacitError:
-        data = federate(task, split="iid", clients=clients, seed=seed)
-    if data.classes == 2:
-        data = federate(task, split="iid", clients=clients, seed=seed)
+    skewed = {"split": "dirichlet", "alpha": 0.3} if task in ("digits", "cifar10") else {}
+    data = federate(task, **{"split": "iid", **skewed}, clients=clients, seed=seed)
     if not unit:
         return data
     test = data.test

@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / ".bench"
 
 ALL_THREADS = "-threads"
+PLAIN = "tacit-plain"  # Tacit with linear models trained in their parameters, not in the span
 
 # The CPU build of PyTorch comes first, so that nothing later asks for another one.
 TORCH = ("torch==2.13.0",)
@@ -28,6 +29,8 @@ PEERS: dict[str, tuple[tuple[str, ...], ...]] = {
 
 def ready(peer: str) -> str | None:
     """Make the peer's environment if it is not there; the reason if that fails."""
+    if peer == PLAIN:
+        return None
     place, steps = FOLDER / peer, PEERS[peer]
     wanted = "\n".join(" ".join(step) for step in steps) + "\n"
     mark = place / "installed.txt"
@@ -52,7 +55,7 @@ def peer_of(side: str) -> str:
 
 def command(side: str) -> list[str]:
     """How a side's worker is started."""
-    if side == "tacit":
+    if side in ("tacit", PLAIN):
         return [sys.executable, "-m", "benchmarks.speed.tacit_side"]
     peer = peer_of(side)
     return [str(FOLDER / peer / "bin" / "python"), "-m", f"benchmarks.speed.peers.{peer}_side"]
@@ -61,6 +64,8 @@ def command(side: str) -> list[str]:
 def variables(side: str) -> dict[str, str]:
     """The environment variables of a side's worker."""
     found = {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    if side == PLAIN:
+        found["BENCH_PLAIN"] = "1"
     if TORCH in PEERS.get(peer_of(side), ()) and not side.endswith(ALL_THREADS):
         found |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     return found

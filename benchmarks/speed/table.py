@@ -11,6 +11,7 @@ COLUMNS = ("work", "side", "s a round", "middle half", "CPU-s", "wall", "CPU", "
 
 # What the speed was meant to be: (work, peer, wall or cpu, how many times Tacit is faster).
 GOALS = (
+    ("W1", "tacit-plain", "cpu", 3.0),
     ("W1", "pfl", "cpu", 12.0),
     ("W1", "fedjax", "cpu", 8.0),
     ("W1", "flower", "wall", 40.0),

@@ -8,6 +8,7 @@ needs once (the final accounting is in ``whole``).
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import time
@@ -19,7 +20,7 @@ import numpy as np
 from benchmarks.speed.protocol import Side, serve
 from benchmarks.speed.usage import Meter
 from benchmarks.speed.works import SIDE, Floats, Work, data, flat, start
-from tacit import DPFedAvg, DynamicLDP, Federation, Plan, RecordDPFedAvg, Simulator
+from tacit import DPFedAvg, DynamicLDP, Federation, Plan, RecordDPFedAvg, Simulator, span
 from tacit.algorithm import Algorithm, Population
 from tacit.run.folder import RunFolder
 from tacit.run.training import Progress, Settings, run_plan
@@ -162,4 +163,6 @@ def algorithm_of(work: Work) -> Algorithm:
 
 
 if __name__ == "__main__":
+    if os.environ.get("BENCH_PLAIN"):
+        span.is_shorter = lambda *_: False  # type: ignore[assignment]
     serve(TacitSide, ("tacit", "jax", "jaxlib", "numpy"))

@@ -142,8 +142,11 @@ def test_bad_levels_and_endless_grids_are_refused() -> None:
         rounded.grid_bits(10**9, 1e5)
 
 
-def test_a_radius_of_zero_lets_nothing_through() -> None:
-    np.testing.assert_array_equal(rounded.released(np.zeros(3), 1.0, 0.0), np.zeros(3))
+@pytest.mark.parametrize("radius", [0.0, -1.0, 1e-45, 1e-310, math.nan, math.inf, 1e38])
+def test_a_radius_that_bounds_nothing_lets_nothing_through(radius: float) -> None:
+    """Adaptive methods take their radius from public numbers, which a server could make up."""
+    value = np.array([1.0, -2.0, np.nan])
+    np.testing.assert_array_equal(rounded.released(value, 1.0, radius), np.zeros(3))
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e300])

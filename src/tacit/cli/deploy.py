@@ -80,9 +80,13 @@ def server(folder: Folder, json: Json = False) -> None:
     from tacit.cli.deploy_progress import Lines
     from tacit.deployment.private import own_files_only
     from tacit.deployment.serving import serve
+    from tacit.deployment.settings import Public
 
     own_files_only()
-    last = serve(folder, Lines(quiet=json))
+    progress = Lines(quiet=json)
+    if Public.load(folder).about.insecure:
+        progress.note("nothing is encrypted or authenticated: this is for tests only")
+    last = serve(folder, progress)
     _report_server(folder, last, json=json)
 
 

@@ -136,7 +136,7 @@ def _print(entry: Entry, summary: Summary) -> None:
             f"{line['row']}, {line['method']}",
             line["stage"],
             "" if line["printed"] is None else entry.quantity.show(line["printed"]),
-            f"{entry.quantity.show(line['mean'])} ± {entry.quantity.show(line['std'])}",
+            _spread(entry, line),
             rounded_up(line["epsilon"], 4),
         )
         for line in _lines(entry, summary)
@@ -147,6 +147,12 @@ def _print(entry: Entry, summary: Summary) -> None:
         if verdict.answer != "not run":
             where = "as printed" if verdict.stage is None else f"at epsilon {verdict.stage:g}"
             show.sentence(f"{entry.claim} {where}: {verdict.answer}. {verdict.why}")
+
+
+def _spread(entry: Entry, line: dict[str, Any]) -> str:
+    show_number = entry.quantity.show
+    more = f" ± {show_number(line['std'])}" if line["seeds"] > 1 else ""
+    return show_number(line["mean"]) + more
 
 
 def _list(store: Store, *, json: bool) -> None:

@@ -96,4 +96,5 @@ def register(folder: Path, public: Public, address: str) -> None:
 
 
 def _key_of(path: Path) -> bytes:
-    return public_key_to_bytes(load_ssh_public_key(path.read_bytes()))  # type: ignore[arg-type]
+    key: Any = load_ssh_public_key(path.read_bytes())
+    return public_key_to_bytes(key)

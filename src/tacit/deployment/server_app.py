@@ -23,10 +23,7 @@ from tacit.deployment.serving import FOLDER, PROGRESS
 from tacit.deployment.settings import Public
 from tacit.errors import TacitError
 
-app = ServerApp()
 
-
-@app.main()
 def main(grid: Grid, context: Context) -> None:
     """Lead the run of the folder that this process was started for."""
     del context
@@ -48,3 +45,7 @@ def main(grid: Grid, context: Context) -> None:
         said = f"the server's app failed ({type(error).__name__}); its log has more."
         tell(Status("stopped", 0, public.plan.rounds, said=said))
         raise
+
+
+app = ServerApp()
+app.main()(main)

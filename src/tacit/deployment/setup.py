@@ -9,6 +9,7 @@ DIR/sites/NAME/            federation.toml, site.toml, the site's own key, the a
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from tacit.deployment import keys
 from tacit.deployment.private import private_folder, write_private
 from tacit.deployment.settings import FEDERATION, SERVER, SITE, Public
 from tacit.errors import ConfigError
+from tacit.planning import Plan
 from tacit.run.config import RunConfig, to_toml
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
@@ -66,7 +68,7 @@ def make_federation(folder: Path, wanted: Wanted) -> Public:
     if not wanted.insecure:
         authority = keys.make_authority(folder / "authority", wanted.name)
         keys.make_server(server, wanted.address.rpartition(":")[0], authority)
-    policy = site_policy(wanted, plan.unit, plan.relation, plan.observer)
+    policy = site_policy(wanted, plan)
     for name in wanted.sites:
         site = private_folder(private_folder(folder / "sites") / name)
         write_private(site / FEDERATION, text)
@@ -106,25 +108,23 @@ def federation_values(wanted: Wanted) -> dict[str, Any]:
     return {**values, "privacy": run["privacy"]}
 
 
-def site_policy(wanted: Wanted, unit: str, relation: str, observer: str) -> dict[str, Any]:
-    """A policy to begin with: this run's method, and its budget with room for rounds done again."""
+def site_policy(wanted: Wanted, plan: Plan) -> dict[str, Any]:
+    """A policy to begin with: this run's method, and its budget with room for rounds done again.
+
+    Whether to trust the server is for the site to say.
+    """
     privacy = wanted.config.privacy
-    policy: dict[str, Any] = {
+    delta = 1e-5 if privacy == "none" else float(privacy.delta or 0.0)
+    planned = plan.guarantee(delta).epsilon
+    return {
         "methods": [wanted.config.algorithm.name],
-        "unit": unit,
-        "relation": relation,
-        "epsilon": 1.0,
-        "delta": 1e-5,
+        "unit": plan.unit,
+        "relation": plan.relation,
+        "epsilon": round(planned * wanted.headroom, 3) if math.isfinite(planned) else 1.0,
+        "delta": delta,
         "least_noise": 0.0,
         "trust_server": False,
     }
-    if privacy == "none":
-        return {**policy, "unprotected": False}
-    policy["delta"] = float(privacy.delta or 0.0)
-    if privacy.epsilon is not None:
-        policy["epsilon"] = round(privacy.epsilon * wanted.headroom, 6)
-    del observer  # whether to trust the server is for the site to say
-    return policy
 
 
 def _federation_text(values: Mapping[str, Any]) -> bytes:

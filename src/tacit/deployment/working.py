@@ -36,7 +36,10 @@ def work(folder: Path) -> None:
     site = Site(folder)
     try:
         remember(folder, os.getpid())
-        logging.getLogger("tacit.site").info("%s is ready", site.name)
+        log = logging.getLogger("tacit.site")
+        if site.public.about.insecure:
+            log.warning("nothing is encrypted or authenticated: this is for tests only")
+        log.info("%s is ready", site.name)
         FleetNode(folder, site.public, site.answer).run(stop)
     finally:
         site.close()

@@ -65,7 +65,7 @@ def _box(energy: Images) -> Images:
     wide = np.pad(energy, ((0, 0), (0, 0), (1, 1), (1, 1)), mode="edge")
     size = energy.shape[2]
     total = sum(wide[:, :, i : i + size, j : j + size] for i in range(3) for j in range(3))
-    return np.asarray(total, np.float32) / 9
+    return np.asarray(np.asarray(total) / 9, np.float32)
 
 
 def _scattered(images: Images, side: int) -> Images:

@@ -44,6 +44,7 @@ SLACK: Final = 2.0**-20
 _LEAST_BITS, _MOST_BITS = 20, 50
 _DOUBT: Final = 2.0**-46  # where 53 bits do not decide a comparison
 _LARGEST: Final = 2.0**61
+_TINY: Final = 2.0**-100
 
 _wanted: ContextVar[bool] = ContextVar("exact_noise", default=False)
 
@@ -84,7 +85,9 @@ def released(
     value: NDArray[Any], level: float, radius: float, words: Words | None = None
 ) -> NDArray[np.float64]:
     """A vector whose contributions are bounded by ``radius``, with noise ``level * radius``."""
-    if radius == 0:  # nothing was let through, so there is nothing to hide
+    if not _TINY < radius < 1 / _TINY:
+        # A radius may come from elsewhere. At 0 nothing was let through; where floats end, bounds
+        # end too, and nothing of the value is let through either.
         return np.zeros(value.shape)
     bits = grid_bits(value.size, level)
     step = level * radius * (1 + SLACK) * 2.0**-bits

@@ -20,6 +20,7 @@ from tacit.reproduce.papers import (
     fedexp_budgets,
     fedexp_mnist,
     norm,
+    norm_images,
     scaffnew,
 )
 from tacit.reproduce.store import Store
@@ -37,6 +38,7 @@ _MODULES = (
     adaptdp,
     adaptdp_grids,
     norm,
+    norm_images,
     dynamic,
     fedexp_budgets,
     fedexp,

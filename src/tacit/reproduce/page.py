@@ -32,8 +32,8 @@ on it is typed. Every table has three things in one row:
 Where hyperparameters are chosen from a grid, every point is run on one seed and the best is run
 again on other seeds, which are the ones reported. The choice looks at private data, as the papers'
 do: it is **oracle-tuned**, and the grid is stated. A claim **holds** at a stage if it holds in
-every row by more than two standard errors of the difference; it is **not clear** if some rows are
-within noise.
+every row by more than two standard errors of the difference, seed by seed; it is **not clear** if
+some rows are within noise. Numbers in brackets: how many rows, or the means of the only one.
 """
 
 
@@ -65,13 +65,14 @@ def headline(store: Store, link: str) -> list[str]:
     for entry in ENTRIES.values():
         if entry.judge is None:
             continue
-        found = {v.stage: v for v in entry.judge(Summary(source(entry), store))}
+        summary = Summary(source(entry), store)
+        found = {v.stage: v for v in entry.judge(summary)}
         if all(verdict.answer == "not run" for verdict in found.values()):
             continue
         cells = [_answer(found.get(stage)) for stage in (None, 8.0, 2.0, 1.0)]
-        lines.append(
-            f"| {entry.claim} [{entry.name}]({link}{_anchor(entry)}) | {' | '.join(cells)} |"
-        )
+        so_far = "" if summary.share >= 1 else ", partly run"
+        name = f"[{entry.name}]({link}{_anchor(entry)}){so_far}"
+        lines.append(f"| {entry.claim} {name} | {' | '.join(cells)} |")
     return lines
 
 

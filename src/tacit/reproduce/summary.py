@@ -127,7 +127,7 @@ class Summary:
 def better(
     summary: Summary, first: str, second: str, rows: list[str] | None = None
 ) -> list[Verdict]:
-    """Whether one method beats another by two standard errors of the difference, at each stage."""
+    """Whether a method beats another by two standard errors of the difference, at each stage."""
     return [
         _better_at(summary, first, second, rows or summary.rows, stage)
         for stage in (None, *summary.entry.budgets)
@@ -141,16 +141,24 @@ def _better_at(summary: Summary, first: str, second: str, rows: list[str], stage
         one, other = summary.cell(row, first, stage), summary.cell(row, second, stage)
         if one is None or other is None or one.failed or other.failed:
             continue
-        gap = one.mean - other.mean
+        gap, error = _difference(one, other)
         if summary.entry.quantity.better == "low":
             gap = -gap
-        spread = 2 * math.hypot(one.error, other.error)
-        answer = "yes" if gap > spread else "no" if gap < -spread else "not clear"
+        answer = "yes" if gap > 2 * error else "no" if gap < -2 * error else "not clear"
         counts[answer] += 1
         parts.append(f"{row}: {show(one.mean)} against {show(other.mean)} ({answer})")
     total = sum(counts.values())
     brief = f"{counts['yes']} of {total}" if total > 1 else parts[0].split(": ")[1] if parts else ""
     return Verdict(stage, _overall(counts), "; ".join(parts), brief.split(" (")[0])
+
+
+def _difference(one: Cell, other: Cell) -> tuple[float, float]:
+    """The mean difference seed by seed (a seed draws the same for both), and its error."""
+    gaps = [a - b for a, b in zip(one.values, other.values, strict=False)]
+    if not all(map(math.isfinite, gaps)):
+        return one.mean - other.mean, 0.0
+    error = statistics.stdev(gaps) / math.sqrt(len(gaps)) if len(gaps) > 1 else 0.0
+    return statistics.fmean(gaps), error
 
 
 def _overall(counts: dict[str, int]) -> Answer:

@@ -10,7 +10,7 @@ from tacit.reproduce.summary import Answer, Summary, Verdict, better
 
 DELTA, ROUNDS = 1e-5, 50
 _RADII = (0.1, 0.3, 1.0, 3.0, 10.0)  # the paper's grid
-_SMALL = (0.01, 0.03, 0.1, 0.3, 1.0)  # honest local noise asks for smaller radii
+_SMALL = (0.001, 0.01, 0.03, 0.1, 0.3, 1.0)  # honest local noise asks for smaller radii
 EXP, AVG, SCAFFOLD = "DP-FedEXP", "DP-FedAvg", "DP-SCAFFOLD"
 LOCAL = "LDP (Gaussian)"
 UNIT = "LDP (PrivUnit)"
