@@ -15,41 +15,47 @@ import contextlib
 import json
 import os
 import random
-import resource
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.deployed import (
+    growth_of,
+    kill_server,
+    large_federation,
+    new_folder,
+    running,
+    sizes_of,
+    small_federation,
+    start_server,
+)
 from tacit.accounting import Ledger
 from tacit.deployment.coordinator import Coordinator
 from tacit.deployment.demo import start_site
 from tacit.deployment.inmemory import InMemory
 from tacit.deployment.overview import budget_of
-from tacit.deployment.processes import free_port, marked, start, stop, stop_marked
+from tacit.deployment.processes import free_port, marked, stop
 from tacit.deployment.serving import FOLDER, progress_of
 from tacit.deployment.settings import Public
-from tacit.deployment.setup import Wanted, make_federation
+from tacit.deployment.setup import make_federation
 from tacit.deployment.wanted import demo_federation
-from tacit.run.config import RunConfig, read_toml, to_toml
 
 RESULTS = Path("results")
 
 
 def overhead(rounds: int = 12, features: int = 9_999, classes: int = 10) -> dict[str, Any]:
     """Seconds of a round of three sites with a model of 100,000 parameters."""
-    with _folder() as folder:
-        public = _large(folder, features, classes, rounds)
+    with new_folder() as folder:
+        public = large_federation(folder, features, classes, rounds)
         in_memory = _in_memory_rounds(folder, public)
-    with _folder() as folder:
-        _large(folder, features, classes, rounds, address=f"127.0.0.1:{free_port()}")
+    with new_folder() as folder:
+        large_federation(folder, features, classes, rounds, address=f"127.0.0.1:{free_port()}")
         on_flower = _flower_rounds(folder)
     return {
         "parameters": (features + 1) * classes,
@@ -97,7 +103,7 @@ def _in_memory_rounds(folder: Path, public: Public) -> dict[str, Any]:
 
 
 def _flower_rounds(folder: Path) -> dict[str, Any]:
-    with _running(folder):
+    with running(folder):
         begun: list[tuple[int, float]] = []
         while (seen := progress_of(folder / "server")).get("stage") != "done":
             if seen.get("stage") == "stopped":
@@ -126,7 +132,7 @@ def kills(rounds: int = 20, seed: int = 0) -> dict[str, Any]:
 
 
 def _one_run(rounds: int, dice: random.Random | None) -> dict[str, Any]:
-    with _folder() as folder:
+    with new_folder() as folder:
         asked = demo_federation(
             rounds,
             address=f"127.0.0.1:{free_port()}",
@@ -186,7 +192,7 @@ def _lead(
 ) -> list[dict[str, Any]]:
     """Run to the end as a service manager would: whoever dies is started again."""
     sites = {name: start_site(folder / "sites" / name) for name in public.names}
-    server = _start_server(folder)
+    server = start_server(folder)
     killed: list[dict[str, Any]] = []
     due = sorted(dice.sample(range(2, rounds - 1), k=max(2, rounds // 4))) if dice else []
     crash_at = rounds // 2
@@ -205,10 +211,10 @@ def _lead(
                 os.killpg(sites[name].pid, signal.SIGKILL)
                 killed.append({"what": name, "round": now})
             if dice is not None and crash_at is not None and now >= crash_at:
-                _kill_server(folder, server)
+                kill_server(folder, server)
                 killed.append({"what": "server", "round": now})
                 crash_at = None  # type: ignore[assignment]
-                server = _start_server(folder)
+                server = start_server(folder)
             for name, process in sites.items():
                 if process.poll() is not None:
                     time.sleep(1)
@@ -223,42 +229,17 @@ def _lead(
             stop(process)
 
 
-def _kill_server(folder: Path, server: subprocess.Popen[bytes]) -> None:
-    for process in [server.pid, *marked(f"{FOLDER}={(folder / 'server').resolve()}")]:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process, signal.SIGKILL)
-    server.wait()
-
-
-def _start_server(folder: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "tacit", "deploy", "server", str(folder / "server")]
-    return start(command, folder / "server.log")
-
-
-@contextlib.contextmanager
-def _running(folder: Path) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
-    names = Public.load(folder / "server").names
-    processes = {name: start_site(folder / "sites" / name) for name in names}
-    processes["server"] = _start_server(folder)
-    try:
-        yield processes
-    finally:
-        for process in processes.values():
-            stop(process)
-        stop_marked(f"{FOLDER}={(folder / 'server').resolve()}")
-
-
 def soak(rounds: int = 400) -> dict[str, Any]:
     """Many rounds in memory with a method that keeps state: what grows?"""
     algorithm = {"name": "dp-scaffold", "local_steps": 2, "batch_size": 16, "clip": 0.5}
-    with _folder() as folder:
-        public = _small(folder, algorithm, rounds)
+    with new_folder() as folder:
+        public = small_federation(folder, algorithm, rounds)
         sites = InMemory({i: folder / "sites" / n for i, n in enumerate(public.names)})
         seen: list[dict[str, float]] = []
 
         def tell(status: Any) -> None:
             if status.stage == "training" and status.round % (rounds // 8) == 0:
-                seen.append({"round": status.round, **_sizes(folder)})
+                seen.append({"round": status.round, **sizes_of(folder)})
 
         begun = time.monotonic()
         Coordinator(folder / "server", sites, on_status=tell).run()
@@ -271,132 +252,26 @@ def soak(rounds: int = 400) -> dict[str, Any]:
 def endurance(rounds: int = 200) -> dict[str, Any]:
     """Many rounds between real processes: memory of each, files of each folder, Flower's too."""
     algorithm = {"name": "dp-scaffold", "local_steps": 2, "batch_size": 16, "clip": 0.5}
-    with _folder() as folder:
-        public = _small(folder, algorithm, rounds, f"127.0.0.1:{free_port()}")
+    with new_folder() as folder:
+        public = small_federation(folder, algorithm, rounds, f"127.0.0.1:{free_port()}")
         seen: list[dict[str, float]] = []
         begun = time.monotonic()
-        with _running(folder) as started:
+        with running(folder) as started:
             while (said := progress_of(folder / "server")).get("stage") != "done":
                 if said.get("stage") == "stopped":
                     raise RuntimeError(said["said"])
                 now = int(said.get("round", 0))
                 if now and now % (rounds // 8) == 0 and (not seen or seen[-1]["round"] != now):
-                    seen.append({"round": now, **_parts(folder, started)})
+                    seen.append({"round": now, **growth_of(folder, started)})
                 time.sleep(0.1)
         seconds = time.monotonic() - begun
         facts = {n: _soaked(folder / "sites" / n) for n in public.names}
     return {"rounds": rounds, "seconds_per_round": seconds / rounds, "grown": seen, "sites": facts}
 
 
-def _parts(folder: Path, started: dict[str, subprocess.Popen[bytes]]) -> dict[str, float]:
-    """Resident memory of a site, and the sizes of its folder and of the server's two."""
-    site, server = folder / "sites" / "north", folder / "server"
-    growing = ("ledger.jsonl", "metrics.csv", "site.log")
-    return {
-        "site_resident_mib": _resident(started["north"].pid),
-        "server_processes_resident_mib": sum(
-            _resident(p) for p in marked(f"{FOLDER}={server.resolve()}")
-        ),
-        "site_ledger_bytes": (site / "ledger.jsonl").stat().st_size,
-        "site_other_bytes": _bytes_in(site, but=growing),
-        "server_other_bytes": _bytes_in(server / "run", but=growing),
-        "flower_bytes": _bytes_in(server / "flower", but=("superlink.log",)),
-    }
-
-
-def _resident(process: int) -> float:
-    pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
-    return pages * resource.getpagesize() / 2**20
-
-
-def _bytes_in(folder: Path, *, but: tuple[str, ...]) -> int:
-    return sum(p.stat().st_size for p in folder.rglob("*") if p.is_file() and p.name not in but)
-
-
 def _soaked(folder: Path) -> dict[str, Any]:
     ledger = Ledger.read(folder / "ledger.jsonl")
     return {"charges": sum(1 for _ in ledger.charges), "epsilon": budget_of(folder)["epsilon"]}
-
-
-def _sizes(folder: Path) -> dict[str, float]:
-    files = [p for p in folder.rglob("*") if p.is_file()]
-    ledgers = [p for p in files if p.name in ("ledger.jsonl", "metrics.csv")]
-    page = resource.getpagesize()
-    resident = int(Path("/proc/self/statm").read_text().split()[1]) * page
-    return {
-        "resident_mib": resident / 2**20,
-        "files": len(files),
-        "bytes_of_ledgers_and_metrics": sum(p.stat().st_size for p in ledgers),
-        "bytes_of_everything_else": sum(p.stat().st_size for p in files)
-        - sum(p.stat().st_size for p in ledgers),
-    }
-
-
-def _large(
-    folder: Path, features: int, classes: int, rounds: int, address: str = "127.0.0.1:1"
-) -> Public:
-    algorithm = {"name": "dp-fedavg", "noise_at": "message", "local_steps": 1, "clip": 0.5}
-    task = {"name": "multinomial"}
-    return _made(folder, algorithm, task, features, classes, 64, rounds, address, "replace-one")
-
-
-def _small(
-    folder: Path, algorithm: dict[str, Any], rounds: int, address: str = "127.0.0.1:1"
-) -> Public:
-    return _made(folder, algorithm, {"name": "logistic"}, 10, 2, 64, rounds, address)
-
-
-def _made(
-    folder: Path,
-    algorithm: dict[str, Any],
-    task: dict[str, Any],
-    features: int,
-    classes: int,
-    size: int,
-    rounds: int,
-    address: str,
-    relation: str | None = None,
-) -> Public:
-    if relation:
-        algorithm = {**algorithm, "relation": relation}
-    run = RunConfig.from_dict(
-        {
-            "data": {"prepared": True, "classes": classes, "path": "nowhere"},
-            "task": task,
-            "algorithm": algorithm,
-            "privacy": {"epsilon": 8.0, "delta": 1e-5},
-            "train": {"rounds": rounds, "dtype": "float32"},
-        }
-    )
-    public = make_federation(
-        folder,
-        Wanted(
-            config=run,
-            sites=dict.fromkeys(("north", "east", "south"), size),
-            records={"x": ["float", features], "y": ["int32"]},
-            classes=classes,
-            address=address,
-            timeout=60.0,
-        ),
-    )
-    rng = np.random.default_rng(0)
-    for name in public.names:
-        site = folder / "sites" / name
-        x = rng.standard_normal((size, features)) / features**0.5
-        np.savez(site / "records.npz", x=x, y=rng.integers(0, classes, size).astype(np.int32))
-        values = read_toml(site / "site.toml")
-        values["data"] = {"path": "records.npz"}
-        (site / "site.toml").write_text(to_toml(values))
-    return public
-
-
-@contextlib.contextmanager
-def _folder() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="tacit-"))
-    try:
-        yield folder / "federation"
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def main() -> None:

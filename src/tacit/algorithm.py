@@ -172,7 +172,6 @@ class Algorithm(ABC):
 
     relation: Relation = "add-remove"
     probed: ClassVar[str | None] = None  # the field whose signal and noise a simulation watches
-    prelude_share: ClassVar[float] = 0.05  # of the budget's mu squared, where there is a prelude
 
     @property
     def cohort(self) -> Cohort:
@@ -204,6 +203,11 @@ class Algorithm(ABC):
         """What the method releases once before round 0 (see ``algorithms.prelude``), or nothing."""
         del task, population
         return None
+
+    def share(self, mu: float, population: Population) -> float:
+        """What it takes of a budget's mu squared when it is the prelude of another method."""
+        del mu, population
+        return 0.05
 
     def enough_rounds(self) -> int | None:
         """The rounds that the method wants at its present noise; None: its user says."""

@@ -133,6 +133,13 @@ def test_the_mean_has_a_quarter_of_mu_and_training_the_rest() -> None:
     assert plan.guarantee(BUDGET.delta).epsilon <= BUDGET.epsilon
 
 
+def test_few_clients_give_the_mean_up_to_half_of_mu() -> None:
+    mean, mu = PrivateMean(features=25), 0.5
+    assert mean.share(mu, Population((1,) * 10_000)) == 0.0625
+    assert mean.share(mu, Population((1,) * 50)) == pytest.approx((2 * 5 / (50 * mu)) ** 2)
+    assert mean.share(mu, Population((1,) * 10)) == 0.25
+
+
 def test_the_ledger_of_a_run_with_a_prelude_is_its_plan(tmp_path: Path) -> None:
     plan = calibrate(Plan.of(Auto(), TASK, POPULATION, 5), BUDGET)
     settings = Settings(seed=1, delta=BUDGET.delta, budget=BUDGET, digest="auto")

@@ -1,6 +1,7 @@
 """Auto: a budget in, a model out; nothing to tune, with a trusted server or between silos.
 
-    before   the mean of all records at norm 1, released with a quarter of mu (``PrivateMean``)
+    before   the mean of all records at norm 1, released with a quarter of mu or, when clients are
+             few, up to half of it (``PrivateMean``)
     client   one full-batch gradient on centred unit records, sent at norm 1
     server   heavy ball, with a step and a number of rounds that follow from the noise alone
 

@@ -62,7 +62,6 @@ class OneGradient(Algorithm):
     rounds: int | None = None
     population: Population | None = None
     probed: ClassVar[str | None] = "gradient"
-    prelude_share: ClassVar[float] = 0.0625  # a quarter of mu
 
     def __post_init__(self) -> None:
         if not (self.kappa > 0 and self.offset > 0 and 0 <= self.momentum < 1):

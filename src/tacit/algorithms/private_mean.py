@@ -20,6 +20,7 @@ import numpy as np
 from jax import Array
 
 from tacit import local, tree
+from tacit.accounting.events import sensitivity
 from tacit.accounting.guarantee import Relation, Unit
 from tacit.algorithm import (
     Algorithm,
@@ -76,6 +77,12 @@ class PrivateMean(Prelude):
             "step": math.sqrt(clients) / records,
         }
         return self.noise * scale[self.at]
+
+    def share(self, mu: float, population: Population) -> float:
+        """From a quarter to half of mu: what keeps the noise near half the length of a record."""
+        moved = sensitivity(1.0, self.relation)
+        noise = math.sqrt(self.features) * replace(self, noise=moved / mu).spread(population)
+        return min(0.5, max(0.25, 2 * noise)) ** 2
 
     def phases(self, task: Task, population: Population) -> tuple[Phase, ...]:
         """One exchange: every client's mean, or every silo's sum of records."""

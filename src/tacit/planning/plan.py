@@ -14,6 +14,7 @@ from tacit.accounting import Budget, DpEvent, Guarantee, compose, guarantee, rep
 from tacit.accounting.calibration import Part, calibrate_split
 from tacit.accounting.calibration import calibrate as least_noise
 from tacit.accounting.events import SamplingScheme, Turns, in_turn
+from tacit.accounting.gaussian import gdp_mu
 from tacit.accounting.guarantee import Relation, Unit
 from tacit.algorithm import Algorithm, Phase, Population, observer_of, releases, unit_of
 from tacit.errors import TacitError
@@ -27,7 +28,7 @@ class Plan:
     Events are those of the client that is hidden least: the one with the fewest records, taking
     part in every round that it can. A ``prelude`` is a plan of its own that runs before round 0
     (private means and scales do); it protects the same unit and spends from the same budget, of
-    which calibration gives it ``prelude_share`` of mu squared.
+    which calibration gives it ``prelude_share`` of mu squared, or what it asks for itself.
     """
 
     algorithm: Algorithm
@@ -35,7 +36,7 @@ class Plan:
     population: Population
     rounds: int
     prelude: Plan | None = None
-    prelude_share: float = 0.05
+    prelude_share: float | None = None
     _phases: tuple[Phase, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -57,7 +58,7 @@ class Plan:
         if before is None:
             return plan
         opening = cls(before, task, population, 1)
-        return replace(plan, prelude=opening, prelude_share=algorithm.prelude_share)
+        return replace(plan, prelude=opening)
 
     @property
     def unit(self) -> Unit:
@@ -187,7 +188,11 @@ def _calibrate_with_prelude(plan: Plan, prelude: Plan, budget: Budget, accountan
         f"phase {phase}": Part(partial(_phase_event, training, phase), share)
         for phase, share in shares.items()
     }
-    parts["prelude"] = Part(lambda noise: prelude.with_noise(noise).total(), plan.prelude_share)
+    share = plan.prelude_share
+    if share is None:
+        mu = gdp_mu(budget.epsilon, budget.delta)
+        share = prelude.algorithm.share(mu, plan.population)
+    parts["prelude"] = Part(lambda noise: prelude.with_noise(noise).total(), share)
     noises = calibrate_split(parts, budget, relation=plan.relation, accountant=accountant)
     for phase in shares:
         training = training.with_noise(noises[f"phase {phase}"], phase)

@@ -128,4 +128,4 @@ def _with_scaling(plan: Plan, waiting: tuple[Waiting, ...], share: float | None)
     """The plan with a release of the waiting columns' means and scales before it."""
     moments = PrivateMoments.before(plan.algorithm, plan.task, plan.population, waiting)
     prelude = Plan(moments, plan.task, plan.population, 1)
-    return replace(plan, prelude=prelude, prelude_share=share or plan.prelude_share)
+    return replace(plan, prelude=prelude, prelude_share=share)
