@@ -154,6 +154,11 @@ def test_a_real_client_draws_by_rejection() -> None:
     assert not np.array_equal(real, PrivUnitG(2.0).noised(key, value, 1.0, 0))
 
 
+def test_rejection_that_would_never_end_is_refused() -> None:
+    with pytest.raises(TacitError, match="smaller epsilon"):
+        PrivUnitG(40.0, "rejection").noised(jax.random.key(0), jnp.ones(2), 1.0, 0)
+
+
 def test_the_price_is_epsilon_for_every_message() -> None:
     event = PrivUnitG(3.0).event(
         0, relation="replace-one", shape="ball", sampling=Everyone(), count=1

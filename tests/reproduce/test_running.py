@@ -227,3 +227,17 @@ def test_table_1_of_fedexp_is_reached_and_its_truth_is_told(tmp_path: Path) -> N
     assert local.epsilon == pytest.approx(289.339, abs=0.01)
     assert entry.judge is not None
     assert entry.judge(summary)[0].answer == "yes"
+
+
+def test_a_verdict_waits_for_all_rows_and_an_order_of_failures_is_none() -> None:
+    wide = replace(ENTRY, lines=(line("first", 0.1), line("second", 0.5)))
+    more = replace(wide, lines=(*wide.lines, replace(line("first", 0.2), row="another")))
+    more = replace(more, lines=(*more.lines, replace(line("second", 0.3), row="another")))
+    store = Store(None)
+    for unit in due(wide, store):
+        store.add(pretend(unit))
+    assert [v.answer for v in better(Summary(more, store), "first", "second")] == ["not run"] * 2
+    failing = replace(wide, quantity=replace(ENTRY.quantity, useless=0.05))
+    assert [v.answer for v in better(Summary(failing, store), "first", "second")] == [
+        "not clear"
+    ] * 2

@@ -1,5 +1,8 @@
 """The block is measured once, remembered, and changes nothing but the time."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -66,3 +69,17 @@ def test_the_block_changes_nothing_but_the_time(federation):
         runs.append(np.asarray(engine.params(state)["w"]))
     for other in runs[1:]:
         np.testing.assert_allclose(other, runs[0], rtol=1e-10)
+
+
+def test_a_run_has_a_device_for_every_core():
+    """Whatever a run asks JAX first must not start it with one device for all cores."""
+    script = (
+        "import os, jax, tomllib\n"
+        "from importlib import resources\n"
+        "from tacit.run.build import prepare\n"
+        "from tacit.run.config import RunConfig\n"
+        "text = (resources.files('tacit.examples') / 'digits-dp-fedavg.toml').read_text()\n"
+        "prepare(RunConfig.from_dict(tomllib.loads(text))).simulator()\n"
+        "assert len(jax.devices()) == os.cpu_count(), jax.devices()\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -48,6 +48,7 @@ Sampler = Literal["fast", "rejection"]
 _SLACK = 1e-4  # the part of epsilon that covers roundings
 _MOST = 80.0  # q stays above the smallest float32
 _BLOCK = 64  # vectors that rejection draws at once
+_LEAST_SHARE = 1e-7  # rejection takes 1/q tries; epsilon 19 is about the most
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,12 @@ class PrivUnitG:
         unit = chosen / jnp.sqrt(jnp.vdot(chosen, chosen))
         half = half_space(self.epsilon)
         fast = self.sampler == "fast" and not wants_exact_noise()
+        if not fast and half.share < _LEAST_SHARE:
+            raise TacitError(
+                f"drawing PrivUnitG by rejection at epsilon {self.epsilon:g} would take more than"
+                f" {1 / _LEAST_SHARE:g} tries a message: use a smaller epsilon, or sampler = 'fast'"
+                " in a simulation."
+            )
         draw = _by_quantile if fast else _by_rejection
         scale = jnp.asarray(radius / half.mean, flat.dtype)
         return restore(scale * draw(side_key, rest_key, unit, half))

@@ -40,6 +40,7 @@ class Quantity:
     better: Literal["high", "low"] = "high"
     scale: float = 1.0
     style: str = ".2f"
+    useless: float | None = None  # low is better, and from here on nothing was learnt
 
     def of(self, curve: list[float]) -> float:
         """The number from the metric's values at all looks."""

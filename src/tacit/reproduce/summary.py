@@ -86,6 +86,11 @@ class Summary:
         """The rows in their order."""
         return list(dict.fromkeys(line.row for line in self.entry.lines))
 
+    def expected(self, rows: list[str], stage: Stage) -> list[str]:
+        """Those of the rows that have this stage."""
+        there = {line.row for line in self.entry.lines if stage in self.entry.stages(line)}
+        return [row for row in rows if row in there]
+
     @property
     def seeds(self) -> int:
         """The least number of seeds of any cell that is there."""
@@ -136,15 +141,20 @@ def better(
 
 def _better_at(summary: Summary, first: str, second: str, rows: list[str], stage: Stage) -> Verdict:
     counts, parts = {"yes": 0, "no": 0, "not clear": 0}, list[str]()
-    show = summary.entry.quantity.show
-    for row in rows:
+    quantity = summary.entry.quantity
+    show = quantity.show
+    for row in summary.expected(rows, stage):
         one, other = summary.cell(row, first, stage), summary.cell(row, second, stage)
-        if one is None or other is None or one.failed or other.failed:
+        if one is None or other is None:  # a verdict waits for all of its rows
+            return Verdict(stage, "not run", "")
+        if one.failed or other.failed:
             continue
         gap, error = _difference(one, other)
-        if summary.entry.quantity.better == "low":
+        if quantity.better == "low":
             gap = -gap
         answer = "yes" if gap > 2 * error else "no" if gap < -2 * error else "not clear"
+        if quantity.useless is not None and min(one.mean, other.mean) >= quantity.useless:
+            answer = "not clear"  # neither has learnt: an order of failures says nothing
         counts[answer] += 1
         parts.append(f"{row}: {show(one.mean)} against {show(other.mean)} ({answer})")
     total = sum(counts.values())

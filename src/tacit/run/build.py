@@ -21,6 +21,7 @@ from tacit.planning import Plan, calibrate
 from tacit.planning.auto_plan import rounds_for
 from tacit.run.config import RunConfig
 from tacit.simulation import Simulator
+from tacit.simulation.devices import devices
 from tacit.simulation.tuning import tuned
 from tacit.tasks import registry as tasks
 
@@ -54,6 +55,7 @@ class Prepared:
 
 def prepare(config: RunConfig, *, base: str | Path = ".") -> Prepared:
     """Load the data, make task and algorithm, and settle the noise."""
+    devices()  # before anything else starts JAX with one device for all cores
     federation, waiting = before_release(config.data, base=base)
     if waiting and config.features:
         raise ConfigError(

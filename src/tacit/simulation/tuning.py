@@ -20,7 +20,7 @@ from tacit import tree
 from tacit.algorithm import Algorithm
 from tacit.cache import cache_folder
 from tacit.data.federation import Federation
-from tacit.simulation.devices import Precision
+from tacit.simulation.devices import Precision, devices
 from tacit.simulation.engine import Simulator
 from tacit.tasks.base import Task
 
@@ -40,6 +40,7 @@ def tuned(
 ) -> Simulator:
     """A simulator with the block as given, as usual on this machine, or as measured ("auto")."""
 
+    devices()  # before anything else starts JAX with one device for all cores
     sizes = federation.sizes
     numbers = tree.size(jax.eval_shape(task.init, jax.random.key(0)))
     work = int(sizes.mean()) * numbers  # multiplications of one look at a client's records

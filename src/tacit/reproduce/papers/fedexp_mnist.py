@@ -100,7 +100,7 @@ TABLE4 = Entry(
         " models of single rounds or of the last two iterates is not stated; we take the returned"
         " model of each round."
     ),
-    minutes=400,
+    minutes=800,
 )
 
 FIGURE2_MNIST = Entry(
