@@ -72,7 +72,7 @@ def test_status_and_stop_of_what_does_not_run(
     assert [site["works"] for site in found["sites"]] == [False] * 3
     assert as_json(capsys, "deploy", "stop", str(folder)) == {"stopped": []}
     assert run(["deploy", "status", str(folder)]) == 0
-    assert "does not work" in capsys.readouterr().out
+    assert "is not running" in capsys.readouterr().out
 
 
 def test_a_site_sees_its_budget_and_what_a_run_would_cost(

@@ -118,13 +118,13 @@ def status(folder: Folder, json: Json = False) -> None:
         return
     if "server" in found:
         run = found["server"]
-        state = "works" if run["works"] else "does not work"
+        state = "is running" if run["works"] else "is not running"
         show.sentence(
             f"Server: {state}; {run['stage']}, round {run['round']} of {run['rounds']}."
             f" {run['said']}"
         )
     for each in found["sites"]:
-        state = "works" if each["works"] else "does not work"
+        state = "is running" if each["works"] else "is not running"
         spent = each.get("sentence", "Nothing is spent yet.")
         show.sentence(f"{each['name']}: {state}. {spent}")
 
