@@ -76,7 +76,7 @@ WORKS: dict[str, Work] = {
             classes=10,
             steps=20,
             clip=0.3,
-            peers=("pfl", "pfl-threads", "fedjax", "flower"),
+            peers=("tacit-plain", "pfl", "pfl-threads", "fedjax", "flower"),
         ),
         Work(
             name="W2",

@@ -277,14 +277,15 @@ class _Run:
 
     def _check_charges(self, folder: RunFolder, ledger: Ledger) -> None:
         """What was paid so far must be what this run would have paid."""
-        if not ledger.charges:
+        charges = list(ledger.charges)
+        if not charges:
             return
         planned: dict[Any, Any] = {
             (round_, phase): encode_event(event)
             for round_ in range(self.last)
             for phase, event in self.plan.events(round_)
         }
-        for charge in ledger.charges:
+        for charge in charges:
             round_ = charge.label.get("round")
             same = planned.get((round_, charge.label.get("phase"))) == encode_event(charge.event)
             if not same and round_ != -1:  # the prelude before round 0 looks after its own
