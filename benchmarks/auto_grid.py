@@ -8,8 +8,8 @@ At each place of the grid (task, clients, budget, protection) auto runs as it is
 method of Tacit with the same protection runs with many settings, drawn at random from wide ranges.
 Its best one is chosen by the test accuracy itself: an oracle that no real user has. Auto and the
 best settings then run on fresh seeds, and those are compared. Every run keeps a ledger in a folder
-of its own, whose guarantee must be that of the plan and inside the budget. A line is written when a
-run is finished, so the work can be stopped and continued, and shared between machines.
+of its own, whose guarantee must be that of the plan and inside the budget. A place's lines are
+written when it is finished, so the work can be stopped and continued.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import math
 import statistics
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -48,11 +49,12 @@ from tacit.features.rows import unit_rows, with_x
 from tacit.planning import Plan, calibrate
 from tacit.planning.auto_plan import rounds_for
 from tacit.run.folder import RunFolder
+from tacit.run.parallel import over_cores
 from tacit.run.training import Settings, run_plan
 from tacit.tasks.registry import make as make_task
 
 DELTA = 1e-5
-BUDGETS = (0.5, 1.0, 2.0, 4.0, 8.0)
+BUDGETS = (0.5, 2.0, 8.0)
 FRESH = (1, 2, 3)
 Draw = np.random.Generator
 Make = Callable[[Draw], Algorithm]
@@ -134,10 +136,29 @@ PROTECTIONS: dict[str, tuple[Algorithm, dict[str, Make]]] = {
 }
 
 
+@dataclass(frozen=True)
+class Place:
+    """One place of the grid, with what is known of it from an earlier time."""
+
+    task: str
+    clients: int
+    epsilon: float
+    kind: str
+    tried: int
+    known: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What tells it from the others."""
+        return self.task, self.clients, self.epsilon, self.kind
+
+
+@lru_cache(maxsize=8)
 def federation(task: str, clients: int, seed: int, unit: bool) -> Federation:
     """The clients of a seed; ``unit`` scales every record to norm 1."""
-    skewed = {"split": "dirichlet", "alpha": 0.3} if task in ("digits", "cifar10") else {}
-    data = federate(task, **{"split": "iid", **skewed}, clients=clients, seed=seed)
+    skewed = task in ("digits", "cifar10")
+    split: dict[str, Any] = {"split": "dirichlet", "alpha": 0.3} if skewed else {"split": "iid"}
+    data = federate(task, **split, clients=clients, seed=seed)
     if not unit:
         return data
     test = data.test
@@ -148,12 +169,11 @@ def federation(task: str, clients: int, seed: int, unit: bool) -> Federation:
     )
 
 
-def run(
-    algorithm: Algorithm, task: str, clients: int, epsilon: float, seed: int, setting: Any
-) -> dict[str, Any]:
+def run(algorithm: Algorithm, place: Place, seed: int, setting: Any) -> dict[str, Any]:
     """One run with its ledger; accuracy of the returned model on the public test set."""
-    data = federation(task, clients, seed, unit=setting.get("unit", False))
-    budget, population = Budget(epsilon, DELTA), Population(tuple(int(n) for n in data.sizes))
+    data = federation(place.task, place.clients, seed, unit=setting.get("unit", False))
+    population = Population(tuple(int(n) for n in data.sizes))
+    budget = Budget(place.epsilon, DELTA)
     name = "logistic" if data.classes == 2 else "multinomial"
     model = make_task(name, shape=data.records["x"].shape[1:], classes=data.classes)
     rounds = setting.get("rounds") or rounds_for(algorithm, model, population, budget)
@@ -165,7 +185,7 @@ def run(
         )
         result = run_plan(plan, data, settings, RunFolder(folder))
         spent = Ledger.read(Path(folder) / "ledger.jsonl").guarantee(DELTA)
-    verified = spent.epsilon == result.guarantee.epsilon <= epsilon * (1 + 1e-9)
+    verified = spent.epsilon == result.guarantee.epsilon <= place.epsilon * (1 + 1e-9)
     return {
         "accuracy": 100 * result.metrics["test/accuracy"],
         "epsilon_spent": spent.epsilon,
@@ -195,55 +215,32 @@ def hash_of(text: str) -> int:
     return int.from_bytes(text.encode(), "big") % 2**31
 
 
-class Results:
-    """The lines of the file, by what was run."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        text = path.read_text() if path.exists() else ""
-        self.rows = [json.loads(line) for line in text.splitlines()]
-        self._known = {json.dumps(row["key"]): row for row in self.rows}
-
-    def get(self, key: list[Any], work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """The row of this key, computed and written if it is not there."""
-        known = self._known.get(json.dumps(key))
-        if known is not None:
-            return known
-        try:
-            row = {"key": key, **work()}
-        except TacitError as error:
-            row = {"key": key, "accuracy": 0.0, "verified": True, "error": str(error)}
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a") as file:
-            file.write(json.dumps(row) + "\n")
-        self.rows.append(row)
-        self._known[json.dumps(key)] = row
-        print(*key, f"{row['accuracy']:.2f}", flush=True)
-        return row
-
-
-def place(results: Results, task: str, clients: int, epsilon: float, kind: str, tried: int) -> None:
+def work(place: Place) -> list[dict[str, Any]]:
     """Auto and the best setting of every other method at one place of the grid."""
-    here = [task, clients, epsilon, kind]
-    auto, others = PROTECTIONS[kind]
+    rows = [json.loads(line) for line in place.known]
+    found = {json.dumps(row["key"]): row for row in rows}
+
+    def get(method: str, algorithm: Algorithm, setting: dict[str, Any], seed: int) -> float:
+        key = [*place.key, method, setting.get("number", 0), seed]
+        row = found.get(json.dumps(key))
+        if row is None:
+            try:
+                row = {"key": key, **run(algorithm, place, seed, setting)}
+            except TacitError as error:
+                row = {"key": key, "accuracy": 0.0, "verified": True, "error": str(error)}
+            rows.append(row)
+        return float(row["accuracy"])
+
+    auto, others = PROTECTIONS[place.kind]
     for seed in FRESH:
-        results.get(
-            [*here, "auto", 0, seed], lambda s=seed: run(auto, task, clients, epsilon, s, {})
-        )
+        get("auto", auto, {}, seed)
     for method, make in others.items():
-        searched = []
-        for algorithm, setting in settings_of(method, make, tried):
-            row = results.get(
-                [*here, method, setting["number"], 0],
-                lambda a=algorithm, o=setting: run(a, task, clients, epsilon, 0, o),
-            )
-            searched.append((row["accuracy"], setting["number"], algorithm, setting))
-        _, number, algorithm, setting = max(searched, key=lambda found: found[0])
+        drawn = list(settings_of(method, make, place.tried))
+        searched = [get(method, algorithm, setting, 0) for algorithm, setting in drawn]
+        algorithm, setting = drawn[int(np.argmax(searched))]
         for seed in FRESH:
-            results.get(
-                [*here, method, number, seed],
-                lambda s=seed, a=algorithm, o=setting: run(a, task, clients, epsilon, s, o),
-            )
+            get(method, algorithm, setting, seed)
+    return rows
 
 
 def table(rows: list[dict[str, Any]]) -> str:
@@ -261,8 +258,8 @@ def table(rows: list[dict[str, Any]]) -> str:
         if "auto" not in methods or not others:
             continue
         best = max(others, key=lambda m: others[m])
-        values = methods["auto"] + methods[best]
-        error = statistics.stdev(values) / math.sqrt(3) if len(values) > 2 else 0.0
+        spreads = [statistics.variance(methods[m]) for m in ("auto", best)]
+        error = math.sqrt(sum(spreads) / len(FRESH))
         auto = statistics.fmean(methods["auto"])
         good.append(auto >= others[best] - max(1.0, error))
         lines.append(
@@ -282,18 +279,31 @@ def main() -> None:
     parser.add_argument("--tasks", nargs="*", choices=list(TASKS), default=list(TASKS))
     parser.add_argument("--budgets", nargs="*", type=float, default=list(BUDGETS))
     parser.add_argument("--kinds", nargs="*", choices=list(PROTECTIONS), default=["central"])
-    parser.add_argument("--tried", type=int, default=24, help="settings of every other method")
+    parser.add_argument("--tried", type=int, default=16, help="settings of every other method")
+    parser.add_argument("--sizes", type=int, default=3, help="numbers of clients, largest first")
+    parser.add_argument("--jobs", type=int, help="processes; one for each core if not given")
     parser.add_argument("--table", action="store_true")
     given = parser.parse_args()
-    results = Results(given.out)
+    lines = given.out.read_text().splitlines() if given.out.exists() else []
     if given.table:
-        print(table(results.rows))
+        print(table([json.loads(line) for line in lines]))
         return
-    for task in given.tasks:
-        for clients in TASKS[task]:
-            for epsilon in given.budgets:
-                for kind in given.kinds:
-                    place(results, task, clients, epsilon, kind, given.tried)
+    known: dict[str, list[str]] = {}
+    for line in lines:
+        known.setdefault(json.dumps(json.loads(line)["key"][:4]), []).append(line)
+    places = [
+        Place(task, clients, epsilon, kind, given.tried)
+        for kind in given.kinds
+        for task in given.tasks
+        for clients in TASKS[task][-given.sizes :]
+        for epsilon in given.budgets
+    ]
+    due = [replace(p, known=tuple(known.get(json.dumps(p.key), ()))) for p in places]
+    given.out.parent.mkdir(parents=True, exist_ok=True)
+    for done, rows in over_cores(work, due, given.jobs):
+        with given.out.open("a") as file:
+            file.writelines(json.dumps(row) + "\n" for row in rows[len(done.known) :])
+        print(table(rows).splitlines()[2], flush=True)
 
 
 if __name__ == "__main__":

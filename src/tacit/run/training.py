@@ -1,8 +1,8 @@
 """Training inside a budget: charge, run, look, save; and continue after any crash.
 
 Rounds are run in short stretches. Before a stretch its charges are on disk; after it the checkpoint
-is, and then the charges are marked done. A simulation draws the same noise again when it repeats a
-round, so a repeated round is the same release and is not charged twice.
+is, and then the charges are marked done. While the devices compute one stretch, the next one is
+paid, so that the ledger costs little time (see ``payments``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from tacit import tree
 from tacit.accounting import Budget, Guarantee, Ledger
-from tacit.accounting.event_json import encode_event
 from tacit.accounting.ledger_book import Label
 from tacit.algorithm import Algorithm, Population
 from tacit.algorithms.prelude import Released
@@ -31,6 +30,7 @@ from tacit.planning import Plan, calibrate
 from tacit.planning.auto_plan import rounds_for
 from tacit.run.folder import Checkpoint, Row, RunFolder
 from tacit.run.measure import Measure, flat
+from tacit.run.payments import Payments
 from tacit.run.scaling import opened, prepared
 from tacit.simulation import RunState, Simulator
 from tacit.simulation.devices import Precision
@@ -226,7 +226,7 @@ class _Run:
         self.state, self.round, self.rows = simulator.init(), 0, list[Row]()
         self.trajectory: list[NDArray[np.float64]] = []
         self.ledger = ledger
-        self._open_charges: list[int] = []
+        self._payments = Payments(plan, rounds, ledger)
         self._saved_at = time.monotonic()
         self._spent: dict[int, Guarantee] = {}
         self._measure = Measure(simulator, oracle=settings.oracle)
@@ -241,9 +241,10 @@ class _Run:
         while self.round < last:
             until = min(self._next_look(), last)
             count = max(1, min(stretch, until - self.round))
-            self._charge(count)
+            self._payments.pay(self.round + count)
             begun = time.monotonic()
             state = self.simulator.advance(self.state, self.round, count)
+            self._payments.pay(self.round + count + stretch)
             jax.block_until_ready(state.server)
             seconds = (time.monotonic() - begun) / count
             self.state, self.round = state, self.round + count
@@ -261,7 +262,7 @@ class _Run:
         return self._spent[rounds]
 
     def _continue(self, folder: RunFolder, ledger: Ledger) -> None:
-        self._check_charges(folder, ledger)
+        self._payments.check(folder)
         found = folder.read_checkpoint(self.state)
         if found is None:
             return
@@ -272,42 +273,7 @@ class _Run:
             )
         self.state, self.round = self.simulator.place(RunState(*found.state)), found.round
         self.rows = folder.read_metrics(found.round)
-        # A crash between the checkpoint and this mark has left finished rounds open.
-        ledger.done_all(c.id for c in ledger.charges if c.label["round"] in range(found.round))
-
-    def _check_charges(self, folder: RunFolder, ledger: Ledger) -> None:
-        """What was paid so far must be what this run would have paid."""
-        charges = list(ledger.charges)
-        if not charges:
-            return
-        planned: dict[Any, Any] = {
-            (round_, phase): encode_event(event)
-            for round_ in range(self.last)
-            for phase, event in self.plan.events(round_)
-        }
-        for charge in charges:
-            round_ = charge.label.get("round")
-            same = planned.get((round_, charge.label.get("phase"))) == encode_event(charge.event)
-            if not same and round_ != -1:  # the prelude before round 0 looks after its own
-                raise TacitError(
-                    f"{folder.path} holds another run (what round {round_} was charged differs):"
-                    " choose another folder."
-                )
-
-    def _charge(self, count: int) -> None:
-        """Pay for the next rounds; what an interrupted run has paid already is the same release."""
-        if self.ledger is None:
-            return
-        due, paid = [], []
-        for round_ in range(self.round, self.round + count):
-            for phase, event in self.plan.events(round_):
-                label: Label = {"round": round_, "phase": phase}
-                known = self.ledger.find(**label)
-                if known:
-                    paid += known
-                else:
-                    due.append((event, label))
-        self._open_charges += paid + self.ledger.charge_all(due)
+        self._payments.resume(found.round)
 
     def _next_look(self) -> int:
         every = self.settings.eval_every or -(-self.plan.rounds // 20)
@@ -328,5 +294,5 @@ class _Run:
         self.folder.write_checkpoint(
             Checkpoint(self.round, state, self.ledger.head, self.settings.digest)
         )
-        self.ledger.done_all(self._open_charges)
-        self._open_charges, self._saved_at = [], time.monotonic()
+        self._payments.settle(self.round)
+        self._saved_at = time.monotonic()

@@ -34,6 +34,7 @@ from tacit.simulation.layout import (
     rows_at_once,
 )
 from tacit.simulation.probe import ratios, silent
+from tacit.simulation.programs import Program
 from tacit.streams import Stream
 from tacit.tasks.base import Params, Task, Transform
 from tacit.tree import Tree
@@ -79,27 +80,18 @@ class Simulator:
             self._stream = Stream.seeded(seed)
             self._data = self._laid_out(federation)
             spec = PartitionSpec(AXIS)
-            self._advance = jax.jit(
-                jax.shard_map(
-                    self._rounds_on_device,
-                    mesh=self._mesh,
-                    in_specs=(PartitionSpec(), spec, spec, *(PartitionSpec(),) * 3),
-                    out_specs=(PartitionSpec(), spec),
-                    check_vma=False,
-                ),
-                donate_argnums=(0, 1),
+            whole = PartitionSpec()
+            self._advance = Program(
+                self._rounds_on_device,
+                self._mesh,
+                (whole, spec, spec, whole, whole, whole),
+                (whole, spec),
+                donated=(0, 1),
             )
-            self._probe = jax.jit(
-                jax.shard_map(
-                    self._probe_on_device,
-                    mesh=self._mesh,
-                    in_specs=(PartitionSpec(), spec, spec, *(PartitionSpec(),) * 2),
-                    out_specs=PartitionSpec(),
-                    check_vma=False,
-                )
+            self._probe = Program(
+                self._probe_on_device, self._mesh, (whole, spec, spec, whole, whole), whole
             )
-            self._losses = jax.jit(worked.losses)
-            self._outputs = jax.jit(worked.outputs)
+            self._worked = worked
             self._oracle = jax.jit(partial(algorithm.oracle, worked))
 
     def load(self, federation: Federation) -> None:
@@ -158,11 +150,12 @@ class Simulator:
             for start in range(0, total, chunk):
                 rows = slice(start, start + chunk)
                 part = self._lifted({k: v[rows] for k, v in records.items()})
-                losses.append(np.asarray(self._losses(params, part), np.float64))
-                outputs.append(np.asarray(self._outputs(params, part)))
+                loss, output = _judged(self._worked, params, part)
+                losses.append(np.asarray(loss, np.float64))
+                outputs.append(np.asarray(output))
             penalty = float(self.task.penalty(params))
-        loss = float(np.concatenate(losses).mean()) + penalty
-        return {"loss": loss, **self.task.metrics(np.concatenate(outputs), records)}
+        mean = float(np.concatenate(losses).mean()) + penalty
+        return {"loss": mean, **self.task.metrics(np.concatenate(outputs), records)}
 
     def oracle(self, params: Params, records: Records) -> dict[str, float]:
         """What the algorithm likes to know of private records, in simulation only."""
@@ -285,6 +278,12 @@ class Simulator:
 
         shapes, _ = jax.eval_shape(answer, jnp.zeros((), order.dtype), clients)
         return lax.fori_loop(0, -(-active // self.block), one, (tree.zeros_like(shapes), clients))
+
+
+@partial(jax.jit, static_argnums=0)
+def _judged(task: Task, params: Params, records: Any) -> tuple[Array, Array]:
+    """Losses and outputs of the records; equal tasks share the compiled program."""
+    return task.losses(params, records), task.outputs(params, records)
 
 
 def _kept(valid: Array, values: Array) -> Array:

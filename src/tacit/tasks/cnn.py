@@ -13,6 +13,7 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import jax
@@ -21,6 +22,7 @@ from jax import Array
 
 from tacit.errors import ConfigError
 from tacit.tasks.base import ByRecord, Params, Record, require_positive, width
+from tacit.tasks.by_layer import Study, columns, layered, tap, tapped_slopes
 from tacit.tasks.classifier import Classifier, softmax_loss
 from tacit.tasks.conv import Padding, conv2d, max_pool, output_size
 from tacit.tasks.conv_batch import blocks, kernel_gradients, patches, pooled
@@ -106,13 +108,7 @@ class CNN(ImageClassifier):
     def by_record(self, params: Params, records: Record) -> ByRecord:
         """The slopes in every layer's outputs, and what the layer had read, are all it takes."""
 
-        def total(taps: Params) -> tuple[Array, tuple[dict[str, Array], dict[str, Array]]]:
-            scores, read, made = self._study(params, records, taps)
-            return jnp.sum(jax.vmap(softmax_loss)(scores, records)), (read, made)
-
-        shapes = jax.eval_shape(lambda: total({})[1][1])
-        zeros = {name: jnp.zeros(made.shape, made.dtype) for name, made in shapes.items()}
-        slopes, (read, _) = jax.grad(total, has_aux=True)(zeros)
+        read, slopes = tapped_slopes(partial(self._study, params, records), records)
         kernels = {
             name: kernel_gradients(read[name], slopes[name], params[name]["w"].shape, self.pool)
             for name in read
@@ -122,16 +118,12 @@ class CNN(ImageClassifier):
 
     def _study(
         self, params: Params, records: Record, taps: Mapping[str, Array] | None = None
-    ) -> tuple[Array, dict[str, Array], dict[str, Array]]:
+    ) -> Study:
         """Scores, what every layer reads, and what it makes; ``taps`` are added to the latter."""
-        act, taps = ACTIVATIONS[self.activation], taps or {}
+        act = ACTIVATIONS[self.activation]
         read: dict[str, Array] = {}
         made: dict[str, Array] = {}
-
-        def tapped(name: str, value: Array) -> Array:
-            made[name] = value + taps[name] if name in taps else value
-            return made[name]
-
+        tapped = partial(tap, made, taps or {})
         x = jnp.asarray(records["x"]).reshape(-1, *self.image).astype(params["dense0"]["w"].dtype)
         x = jnp.moveaxis(jnp.moveaxis(x, 0, -1), 2, 0)  # channels first, the batch last
         for i in range(len(self.filters)):
@@ -145,8 +137,7 @@ class CNN(ImageClassifier):
         for i in range(len(self.hidden) + 1):
             name = f"dense{i}"
             read[name] = x if i == 0 else act(x)
-            layer = params[name]
-            x = tapped(name, layer["w"].T @ read[name] + layer["b"][:, None])
+            x = tapped(name, columns(params[name], read[name]))
         return x.T, read, made
 
     def _flat_size(self) -> int:
@@ -162,50 +153,6 @@ class CNN(ImageClassifier):
                     f"{self.pool}: take fewer filters, a smaller kernel or padding 'same'."
                 )
         return rows * columns * channels
-
-
-def layered(
-    params: Params,
-    read: Mapping[str, Array],
-    slopes: Mapping[str, Array],
-    kernels: Mapping[str, Array],
-) -> ByRecord:
-    """Single records' gradients of a network from what its layers read and their slopes.
-
-    A dense layer's is the outer product of the two, so its norm is the product of norms; kernels
-    are small, and theirs are there already, records first.
-    """
-    squared = jnp.zeros(())
-    for name in params:
-        if name in kernels:
-            squared += jnp.sum(jnp.square(kernels[name]), axis=(1, 2, 3, 4))
-            squared += jnp.sum(jnp.square(_bias_slopes(slopes, name)), axis=0)
-        else:
-            reach = 1 + jnp.sum(jnp.square(read[name]), axis=0)
-            squared += reach * jnp.sum(jnp.square(slopes[name]), axis=0)
-
-    def weighted(factors: Array) -> Params:
-        kept = factors != 0
-
-        def one(name: str) -> Params:
-            if name in kernels:
-                clean = jnp.where(kept[:, None, None, None, None], kernels[name], 0)
-                bias = jnp.where(kept, _bias_slopes(slopes, name), 0)
-                return {"w": jnp.tensordot(factors, clean, axes=1), "b": bias @ factors}
-            scaled = jnp.where(kept, slopes[name], 0) * factors
-            return {
-                "w": jnp.where(kept, read[name], 0) @ scaled.T,
-                "b": jnp.sum(scaled, axis=1),
-            }
-
-        return {name: one(name) for name in params}
-
-    return ByRecord(squared, weighted)
-
-
-def _bias_slopes(slopes: Mapping[str, Array], name: str) -> Array:
-    """Each record's gradient of a convolution's bias, (cout, batch)."""
-    return jnp.sum(slopes[f"{name} bias"], axis=(1, 2))
 
 
 def image_shape(

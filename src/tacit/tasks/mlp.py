@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, Self
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from tacit.tasks.base import Params, Record, flat, require_positive, width
+from tacit.tasks.base import ByRecord, Params, Record, flat, require_positive, width
+from tacit.tasks.by_layer import Study, columns, layered, tap, tapped_slopes
 from tacit.tasks.classifier import Classifier
 from tacit.tasks.initial import Weights, draw
 
@@ -50,6 +53,27 @@ class MLP(Classifier):
         for i in range(len(self.hidden)):
             x = ACTIVATIONS[self.activation](dense(params[f"layer{i}"], x))
         return dense(params[f"layer{len(self.hidden)}"], x)
+
+    def sq_norms(self, params: Params, records: Record) -> Array:
+        """From one pass over the batch."""
+        return self.by_record(params, records).squared
+
+    def by_record(self, params: Params, records: Record) -> ByRecord:
+        """The slopes in every layer's outputs, and what the layer had read, are all it takes."""
+        read, slopes = tapped_slopes(partial(self._study, params, records), records)
+        return layered(params, read, slopes, kernels={})
+
+    def _study(self, params: Params, records: Record, taps: Mapping[str, Array]) -> Study:
+        """Scores, what every layer reads, and what it makes with its tap."""
+        read: dict[str, Array] = {}
+        made: dict[str, Array] = {}
+        x = jnp.asarray(records["x"])
+        x = x.reshape(x.shape[0], -1).astype(params["layer0"]["w"].dtype).T
+        for i in range(len(self.hidden) + 1):
+            name = f"layer{i}"
+            read[name] = x if i == 0 else ACTIVATIONS[self.activation](x)
+            x = tap(made, taps, name, columns(params[name], read[name]))
+        return x.T, read, made
 
 
 def dense_plan(inputs: int, outputs: int, activation: Activation) -> dict[str, Weights]:
