@@ -21,6 +21,8 @@ QUICK = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": Fal
 @pytest.fixture(scope="module")
 def quick_compilation() -> Iterator[None]:
     """For programs that run a few times only: compile them quickly, not well."""
+    import tacit.simulation  # noqa: F401  # whose inner functions are jitted before the change
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jax, "jit", partial(jax.jit, compiler_options=QUICK))
         yield

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
-from tacit import tree
+from tacit import draws, tree
 from tacit.algorithm import Message, Phase
 from tacit.bounds import Unbounded
 from tacit.errors import TacitError
@@ -36,7 +35,7 @@ def leave_client(
             continue
         bounded = release.bound(value)
         if release.at == "message":
-            bounded = release.noised(jax.random.fold_in(key, number), bounded, round_)
+            bounded = release.noised(draws.fold_in(key, number), bounded, round_)
         released[name] = bounded
     stats = {name: jnp.asarray(rule(released)) for name, rule in sorted(phase.stats.items())}
     return released, stats
@@ -50,7 +49,7 @@ def enter_server(
     for number, (name, total) in enumerate(sorted(sums.items())):
         release = phase.releases.get(name)
         if release is not None and release.at == "aggregate":
-            total = release.noised(jax.random.fold_in(key, number), total, round_)
+            total = release.noised(draws.fold_in(key, number), total, round_)
         means[name] = tree.scale(1 / expected, total)
     return means
 

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from tacit import span, tree
+from tacit import draws, span, tree
 from tacit.algorithm import ClientData
 from tacit.bounds import Clip, Normalize
 from tacit.release import Release
@@ -132,11 +132,11 @@ def private_steps(
     correction: Correction = None,
 ) -> tuple[Params, Params]:
     """``release.times`` private steps: the last iterate, and the sum of those before each step."""
-    batch_key, noise_key = jax.random.split(key)
+    batch_key, noise_key = draws.split(key)
 
     def one(step: Array, carry: tuple[Params, Params]) -> tuple[Params, Params]:
         current, visited = carry
-        keys = (batch_key, jax.random.fold_in(noise_key, step))
+        keys = (batch_key, draws.fold_in(noise_key, step))
         direction = private_gradient(task, release, keys, step, current, data, round_, radius)
         if correction is not None:
             direction = tree.add(direction, correction)

@@ -11,7 +11,6 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -216,7 +215,7 @@ class FixedBatch:
         """Different records, every set equally likely."""
         count = jnp.minimum(self.size, size)
         most = min(self.size, capacity)
-        return draws.distinct(jax.random.fold_in(key, step), size, count, most), count
+        return draws.distinct(draws.fold_in(key, step), size, count, most), count
 
     def expected(self, size: Array | int) -> Array | float:
         """The batch size, or all records of a smaller client."""
@@ -243,7 +242,7 @@ class PoissonBatch:
     def chosen(self, key: Array, step: Array, size: Array, capacity: int) -> tuple[Array, Array]:
         """Independent coins for all records."""
         rate = jnp.minimum(1.0, self.size / size)
-        coins = _coins(jax.random.fold_in(key, step), capacity, rate)
+        coins = _coins(draws.fold_in(key, step), capacity, rate)
         coins = coins & (jnp.arange(capacity) < size)
         return jnp.nonzero(coins, size=capacity, fill_value=0)[0], jnp.sum(coins)
 
@@ -273,7 +272,7 @@ class ShuffledBatches:
         """The step's slice of its epoch's permutation."""
         batches = -(-size // self.size)
         epoch, place = step // batches, step % batches
-        scores = _scores(jax.random.fold_in(key, epoch), size, capacity)
+        scores = _scores(draws.fold_in(key, epoch), size, capacity)
         order = jnp.argsort(scores, descending=True)
         start = place * self.size
         rows = jnp.minimum(start + jnp.arange(min(self.size, capacity)), capacity - 1)

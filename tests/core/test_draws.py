@@ -77,3 +77,25 @@ def test_fewer_than_the_places_leave_the_rest_empty():
     chosen = np.asarray(draws.distinct(KEY, jnp.asarray(4), jnp.asarray(4), 6))
     assert sorted(chosen[:4].tolist()) == [0, 1, 2, 3]
     assert (chosen[4:] == -1).all()
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 77, 2**31 - 1])
+def test_keys_are_derived_as_jax_derives_them(number):
+    key = jax.random.key(12)
+    ours, theirs = draws.fold_in(key, number), jax.random.fold_in(key, number)
+    assert ours.dtype == theirs.dtype
+    np.testing.assert_array_equal(jax.random.key_data(ours), jax.random.key_data(theirs))
+
+
+def test_a_key_is_split_as_jax_splits_it():
+    key = jax.random.fold_in(jax.random.key(3), 9)
+    for ours, theirs in zip(draws.split(key, 4), jax.random.split(key, 4), strict=True):
+        np.testing.assert_array_equal(jax.random.key_data(ours), jax.random.key_data(theirs))
+
+
+def test_keys_of_many_clients_are_derived_at_once():
+    key, clients = jax.random.key(5), jnp.arange(6)
+    many = jax.vmap(lambda c: draws.fold_in(key, c))(clients)
+    for client, ours in zip(clients, many, strict=True):
+        theirs = jax.random.fold_in(key, client)
+        np.testing.assert_array_equal(jax.random.key_data(ours), jax.random.key_data(theirs))

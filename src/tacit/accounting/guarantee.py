@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 from decimal import ROUND_CEILING, Decimal
-from typing import Literal, get_args
+from typing import Literal
 
 from tacit.errors import TacitError
 
@@ -46,14 +46,14 @@ ACCOUNTANTS: dict[str, str] = {
 
 def check_unit(unit: str) -> Unit:
     """The unit, or one sentence that names the two there are."""
-    if unit not in get_args(Unit):
+    if unit not in tuple(_UNITS):
         raise TacitError(f"the unit is 'client' or 'record', not {unit!r}.")
     return unit  # type: ignore[return-value]
 
 
 def check_relation(relation: str) -> Relation:
     """The relation, or one sentence that names the two there are."""
-    if relation not in get_args(Relation):
+    if relation not in tuple(_RELATIONS):
         raise TacitError(f"the relation is 'add-remove' or 'replace-one', not {relation!r}.")
     return relation  # type: ignore[return-value]
 

@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from tacit import local, tree
+from tacit import draws, local, tree
 from tacit.accounting.guarantee import Relation
 from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase, Population
 from tacit.algorithms.dp_fedavg_record import Batches, record_batch
@@ -122,7 +122,7 @@ class AdaptDPFedAvg(Algorithm):
             def norms(records: Record) -> Array:
                 return local.squared_gradient_norms(task, params, records)
 
-            batch_key, noise_key = jax.random.split(moment.key)
+            batch_key, noise_key = draws.split(moment.key)
             scalar = local.private_mean(
                 measured,
                 (batch_key, noise_key),

@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from tacit import local, tree
+from tacit import draws, local, tree
 from tacit.accounting.guarantee import Relation, Unit
 from tacit.algorithm import ClientData, Message, Moment, Phase, Population
 from tacit.algorithms.one_gradient import OneGradient
@@ -90,7 +90,7 @@ class Auto(OneGradient):
         def by_record(
             moment: Moment, state: Tree, data: ClientData, params: Params
         ) -> tuple[Message, Tree]:
-            batch_key, noise_key = jax.random.split(moment.key)
+            batch_key, noise_key = draws.split(moment.key)
 
             def total(records: Record, weights: Array) -> Tree:
                 each = jax.vmap(jax.grad(task.loss), in_axes=(None, 0))(params, records)

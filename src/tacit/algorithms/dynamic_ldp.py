@@ -17,11 +17,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Self
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
-from tacit import local, tree
+from tacit import draws, local, tree
 from tacit.accounting.guarantee import Relation
 from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase, Population
 from tacit.bounds import Clip
@@ -107,7 +106,7 @@ class DynamicLDP(Algorithm):
             dual = tree.select(first, worker.dual, tree.add(worker.dual, gap))
             pulled = tree.subtract(worker.message, tree.scale(self.step, gap))
             x = tree.select(first, xbar, self.prox(pulled, population.clients))
-            batch_key, noise_key = jax.random.split(moment.key)
+            batch_key, noise_key = draws.split(moment.key)
             gradient = local.private_gradient(
                 task,
                 release,

@@ -16,11 +16,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
-from tacit import local, tree
+from tacit import draws, local, tree
 from tacit.accounting.guarantee import Relation
 from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase, Population
 from tacit.algorithms.dp_fedavg_record import Batches, record_batch
@@ -83,7 +82,7 @@ class ISRLDP(Algorithm):
         def work(
             moment: Moment, state: Tree, data: ClientData, w_md: Params
         ) -> tuple[Message, Tree]:
-            keys = jax.random.split(moment.key)
+            keys = draws.split(moment.key)
             zero = jnp.zeros((), jnp.int32)
             gradient = local.private_gradient(
                 task, release, (keys[0], keys[1]), zero, w_md, data, moment.round

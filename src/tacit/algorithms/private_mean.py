@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from tacit import local, tree
+from tacit import draws, local, tree
 from tacit.accounting.events import sensitivity
 from tacit.accounting.guarantee import Relation, Unit
 from tacit.algorithm import (
@@ -97,7 +97,7 @@ class PrivateMean(Prelude):
         def measure(
             moment: Moment, state: Tree, data: ClientData, sent: Array
         ) -> tuple[Message, Tree]:
-            batch_key, noise_key = jax.random.split(moment.key)
+            batch_key, noise_key = draws.split(moment.key)
             step = jnp.zeros((), jnp.int32)
             summed, _ = local.sum_over_chosen(release.batch, batch_key, step, data, sent, total)
             if release.at == "step":

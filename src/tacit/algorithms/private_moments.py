@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from tacit import local
+from tacit import draws, local
 from tacit.accounting.guarantee import Relation, Unit
 from tacit.algorithm import (
     Algorithm,
@@ -110,7 +110,7 @@ class PrivateMoments(Prelude):
             moment: Moment, state: Tree, data: ClientData, sent: Tree
         ) -> tuple[Message, Tree]:
             like = jnp.concatenate([sent["mean"], sent["scale"]])
-            batch_key, noise_key = jax.random.split(moment.key)
+            batch_key, noise_key = draws.split(moment.key)
             step = jnp.zeros((), jnp.int32)
             moments, _ = local.sum_over_chosen(release.batch, batch_key, step, data, like, total)
             if release.at == "step":

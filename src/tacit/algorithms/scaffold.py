@@ -17,11 +17,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Self
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
-from tacit import local, tree
+from tacit import draws, local, tree
 from tacit.accounting.guarantee import Relation
 from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase, Population
 from tacit.algorithms.dp_fedavg_record import Batches, record_batch
@@ -125,7 +124,7 @@ class DPScaffold(Algorithm):
             moment: Moment, own: Params, data: ClientData, sent: tuple[Params, Params]
         ) -> tuple[Message, Params]:
             params, control = sent
-            keys = jax.random.split(moment.key, 3)
+            keys = draws.split(moment.key, 3)
             reached, _ = local.private_steps(
                 task,
                 release,

@@ -13,11 +13,10 @@ import math
 from dataclasses import dataclass, replace
 from typing import Self
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
-from tacit import local
+from tacit import draws, local
 from tacit.accounting.guarantee import Relation, Unit
 from tacit.algorithm import (
     Algorithm,
@@ -88,7 +87,7 @@ class PrivateAccuracy(Algorithm):
                 return is_right(task, params, records)
 
             zero = jnp.zeros((), jnp.int32)
-            keys = jax.random.split(moment.key)
+            keys = draws.split(moment.key)
             if release.at == "step":
                 share = local.private_mean(
                     release, (keys[0], keys[1]), zero, data, moment.round, right

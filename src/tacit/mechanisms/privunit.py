@@ -64,7 +64,7 @@ class PrivUnit:
         flat, restore = ravel_pytree(value)
         if flat.size < 2:
             raise TacitError("PrivUnit needs at least two numbers: use another mechanism.")
-        keys = jax.random.split(key, 3)
+        keys = draws.split(key, 3)
         length = jnp.sqrt(jnp.vdot(flat, flat))
         first = jnp.zeros_like(flat).at[0].set(1)
         direction = jnp.where(length > 0, flat / jnp.where(length > 0, length, 1), first)

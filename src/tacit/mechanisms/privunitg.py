@@ -68,7 +68,7 @@ class PrivUnitG:
         """The message: an unbiased estimate of the value, of a length that tells nothing."""
         del round_
         flat, restore = ravel_pytree(value)
-        keep_key, stray_key, side_key, rest_key = jax.random.split(key, 4)
+        keep_key, stray_key, side_key, rest_key = draws.split(key, 4)
         length = jnp.sqrt(jnp.vdot(flat, flat))
         kept = (length > 0) & (jax.random.uniform(keep_key, (), flat.dtype) < length / radius)
         stray = draws.normal(stray_key, flat.size, flat.dtype)
@@ -163,7 +163,7 @@ def _by_rejection(side_key: Array, rest_key: Array, u: Array, half: HalfSpace) -
     inside = jax.random.uniform(side_key, (), u.dtype) < half.chance
 
     def draw(number: Array) -> tuple[Array, Array]:
-        block = jax.random.normal(jax.random.fold_in(rest_key, number), (_BLOCK, u.size), u.dtype)
+        block = jax.random.normal(draws.fold_in(rest_key, number), (_BLOCK, u.size), u.dtype)
         return block, ((block @ u) >= half.edge) == inside
 
     def again(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:

@@ -37,7 +37,7 @@ from tacit.simulation.devices import Precision
 from tacit.simulation.tuning import Block, tuned
 from tacit.tasks.base import Params, Task
 
-_STRETCH_SECONDS = 1.0
+_STRETCH_SECONDS = 0.5
 _SAVE_SECONDS = 5.0
 _DRAWN_SIZE = 100_000  # larger models are not kept for the picture of their path
 
@@ -237,18 +237,19 @@ class _Run:
         """All rounds that are left."""
         if self.round == 0 and not self.rows:
             self._look()
-        last, stretch = self.last, 1
+        last, stretch, most = self.last, 1, 1
         while self.round < last:
             until = min(self._next_look(), last)
             count = max(1, min(stretch, until - self.round))
             self._payments.pay(self.round + count)
             begun = time.monotonic()
             state = self.simulator.advance(self.state, self.round, count)
-            self._payments.pay(self.round + count + stretch)
+            self._payments.pay(self.round + count + min(most, 4 * count))
             jax.block_until_ready(state.server)
             seconds = (time.monotonic() - begun) / count
             self.state, self.round = state, self.round + count
-            stretch = max(1, min(int(_STRETCH_SECONDS / max(seconds, 1e-6)), 4 * count))
+            most = max(1, int(_STRETCH_SECONDS / max(seconds, 1e-6)))
+            stretch = min(most, 4 * count)
             looked = self._look() if self.round == until else {}
             if looked or self.round == last or time.monotonic() - self._saved_at > _SAVE_SECONDS:
                 self._save()

@@ -139,11 +139,22 @@ class Trace:
         asks = self._function(options["cond_jaxpr"], values)
         goes = self._function(options["body_jaxpr"], values)
         for_asking, for_going = args[:first], args[first : first + second]
-        return lax.while_loop(
-            lambda carry: asks(*for_asking, *carry)[0],
-            lambda carry: goes(*for_going, *carry),
-            args[first + second :],
-        )
+
+        def ask(carry: list[Any]) -> Any:
+            return asks(*for_asking, *carry)[0]
+
+        def go(carry: list[Any]) -> list[Any]:
+            moved = goes(*for_going, *carry)
+            still = ask(carry)
+            if not still.ndim:
+                return moved
+            # Many loops side by side: those that are at their end stay as they are.
+            return [
+                jnp.where(still.reshape(still.shape + (1,) * (new.ndim - still.ndim)), new, old)
+                for new, old in zip(moved, carry, strict=True)
+            ]
+
+        return lax.while_loop(lambda carry: jnp.any(ask(carry)), go, args[first + second :])
 
     def _scan(self, options: Any, args: list[Any], values: Values) -> Sequence[Any]:
         first, second = options["num_consts"], options["num_carry"]

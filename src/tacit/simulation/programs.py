@@ -36,7 +36,7 @@ class Program:
     ) -> None:
         self._function, self._mesh, self._donated = function, mesh, donated
         self._in_specs, self._out_specs = in_specs, out_specs
-        self._run: Callable[..., Any] | None = None
+        self._run: partial[Any] | None = None
 
     def __call__(self, *args: Any) -> Any:
         """The function's result."""
@@ -44,7 +44,12 @@ class Program:
             self._run = self._shared(args)
         return self._run(*args)
 
-    def _shared(self, args: tuple[Any, ...]) -> Callable[..., Any]:
+    @property
+    def compiled(self) -> int:
+        """How many programs were compiled for the arguments so far."""
+        return 0 if self._run is None else int(self._run.func._cache_size())  # type: ignore[attr-defined]
+
+    def _shared(self, args: tuple[Any, ...]) -> partial[Any]:
         """This function's constants with the program of its shape."""
         trace, results = self._trace(args)
         key = (
