@@ -19,13 +19,16 @@ _MARK = re.compile(r"(<!-- (?P<name>[a-z]+): begin -->\n).*?(<!-- (?P=name): end
 
 
 def main() -> None:
-    speed, scaling = (_read(RESULTS / f"{name}.json") for name in ("speed", "scaling"))
+    speed, scaling, overheads = (
+        _read(RESULTS / f"{name}.json") for name in ("speed", "scaling", "overheads")
+    )
     parts = {
         "works": _works(speed),
         "goals": _goals(speed),
         "checks": _checks(speed),
         "machine": _machine(speed),
         "curves": _curves(scaling),
+        "overheads": _overheads(overheads),
     }
     text = PAGE.read_text(encoding="utf-8")
     PAGE.write_text(
@@ -97,6 +100,37 @@ def _curves(scaling: dict[str, Any]) -> str:
         return "Not measured yet."
     shown = table.markdown(("over", "range", "time grows with power", "memory"), rows)
     return f"{shown}\n\n![Time and memory over each size](scaling.svg)"
+
+
+def _overheads(found: dict[str, Any]) -> str:
+    if not found:
+        return "Not measured yet."
+    imports, start, ledger, sweep = (found[k] for k in ("imports", "start", "ledger", "sweep"))
+    rows = [
+        (
+            "`import tacit`, beyond an empty Python",
+            "under 0.3 s",
+            f"{imports['import_tacit']:.2f} s",
+        ),
+        ("`tacit --help` loads JAX", "no", "yes" if imports["help_loads_jax"] else "no"),
+        ("`tacit --help`, whole", "", f"{imports['help']:.2f} s"),
+        ("a small run, programs kept from before", "under 3 s", f"{start['kept']:.1f} s"),
+        ("a small run, the first of its kind", "", f"{start['first']:.1f} s"),
+        *(
+            (
+                f"ledger, checkpoints and progress, {name}",
+                "under 2 %",
+                f"{100 * v['ratio'] - 100:.1f} %",
+            )
+            for name, v in ledger.items()
+        ),
+        (
+            "12 runs over the cores, against one after the other",
+            "1.6 times",
+            f"{sweep['ratio']:.1f}",
+        ),
+    ]
+    return table.markdown(("what", "meant to be", "is"), rows)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,9 @@ from tacit.run.compare import (
     run_share,
     shares,
     spread,
+    suggests_auto,
     varied,
+    with_auto,
 )
 from tacit.run.folder import Row
 
@@ -101,3 +103,29 @@ def test_two_processes_give_what_one_gives():
         for a, b in zip(apart.rows[seed], together.rows[seed], strict=True):
             assert (a.round, a.metric) == (b.round, b.metric)
             assert a.value == pytest.approx(b.value, rel=1e-3, abs=1e-4)
+
+
+def algorithm_of_auto(**algorithm):
+    variants = varied({"a": {**BASE, "algorithm": algorithm}}, ["train.seed=1,2"])
+    found = with_auto(variants)
+    assert len(found) == 3, "two seeds are one problem"
+    assert found[-1].name == "auto"
+    assert found[-1].config.train.rounds is None
+    return found[-1].config.algorithm
+
+
+def test_auto_beside_a_method_protects_whom_it_protects():
+    assert algorithm_of_auto(name="dp-fedavg").name == "auto"
+    assert algorithm_of_auto(name="dp-fedexp").options["relation"] == "replace-one"
+    assert algorithm_of_auto(name="dp-fedexp", trust="local").name == "auto-local"
+    assert algorithm_of_auto(name="dp-fedavg-record").options["protects"] == "record"
+
+
+def test_auto_is_suggested_where_it_can_stand():
+    assert suggests_auto(varied({"a": BASE}))
+    assert not suggests_auto(varied({"a": {**BASE, "privacy": "none"}}))
+    assert not suggests_auto(varied({"a": {**BASE, "algorithm": {"name": "auto"}}}))
+    assert not suggests_auto(with_auto(varied({"a": BASE})))
+    other = {**BASE, "privacy": {"epsilon": 2.0, "delta": 1e-3}}
+    names = [v.name for v in with_auto(varied({"a": BASE, "b": other}))]
+    assert len(names) == len(set(names)) == 4

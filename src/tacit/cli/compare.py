@@ -31,6 +31,9 @@ def compare(
     ] = None,
     epsilon: Annotated[float | None, typer.Option(help="The same budget for all.")] = None,
     delta: Annotated[float | None, typer.Option(help="The delta of that budget.")] = None,
+    auto: Annotated[
+        bool, typer.Option("--with-auto", help="Put auto, which needs no settings, beside them.")
+    ] = False,
     seeds: Annotated[int, typer.Option(help="Repeat with so many seeds.", min=1)] = 3,
     jobs: Annotated[int | None, typer.Option(help="Processes; all cores if left out.")] = None,
     metric: Annotated[str | None, typer.Option(help="What to compare by.")] = None,
@@ -38,7 +41,7 @@ def compare(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Train several methods or settings and put their results side by side."""
-    from tacit.run.compare import compared, joined, quality, varied
+    from tacit.run.compare import compared, joined, quality, suggests_auto, varied, with_auto
 
     budget = (
         [] if epsilon is None else [f"privacy={{epsilon = {epsilon}, delta = {delta or 1e-5}}}"]
@@ -46,6 +49,8 @@ def compare(
     if delta is not None and epsilon is None:
         raise ConfigError("--delta goes with --epsilon: give both, or neither.")
     variants = varied(_bases(configs), vary or [], [*(changes or []), *budget])
+    if auto:
+        variants = with_auto(variants)
     begun, done = time.monotonic(), []
     for share, outcome in compared(variants, seeds, jobs or os.cpu_count() or 1):
         done.append((share, outcome))
@@ -61,6 +66,8 @@ def compare(
         show.as_json(_as_dict(ordered, chosen, time.monotonic() - begun))
     else:
         _report(ordered, chosen, out)
+        if suggests_auto(variants):
+            show.sentence("auto needs no settings: --with-auto puts it beside these.")
 
 
 def _bases(names: list[str]) -> dict[str, dict[str, Any]]:

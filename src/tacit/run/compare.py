@@ -64,6 +64,55 @@ def varied(
     return found
 
 
+def with_auto(variants: Sequence[Variant]) -> list[Variant]:
+    """The variants, and auto once for every problem of theirs that has a budget.
+
+    It protects whom the others protect, against whom they do. Its rounds follow from the budget.
+    """
+    found, known = list(variants), {_problem(v) for v in variants if _is_auto(v)}
+    for variant in variants:
+        privacy = variant.config.privacy
+        if privacy == "none" or privacy.budget is None or _problem(variant) in known:
+            continue
+        known.add(_problem(variant))
+        values = variant.config.as_dict()
+        values["algorithm"] = _auto_like(variant)
+        values["train"].pop("rounds", None)
+        alone = len({_problem(v) for v in variants}) == 1
+        name = "auto" if alone else f"auto beside {variant.name}"
+        found.append(Variant(name, RunConfig.from_dict(values)))
+    return found
+
+
+def suggests_auto(variants: Sequence[Variant]) -> bool:
+    """Whether auto could stand beside them and does not."""
+    return len(with_auto(variants)) > len(variants)
+
+
+def _is_auto(variant: Variant) -> bool:
+    return variant.config.algorithm.name in ("auto", "auto-local")
+
+
+def _problem(variant: Variant) -> str:
+    """What is learnt from what, within which budget."""
+    values = variant.config.as_dict()
+    return repr([values.get(part) for part in ("data", "features", "task", "privacy")])
+
+
+def _auto_like(variant: Variant) -> dict[str, Any]:
+    """Auto with the protection that the variant's method gives."""
+    from tacit.algorithms import registry
+
+    method = variant.config.algorithm
+    algorithm = registry.make(method.name, **method.options)
+    release = getattr(algorithm, "release", None)
+    if release is not None and release.unit == "record":
+        return {"name": "auto", "protects": "record", "relation": algorithm.relation}
+    if release is not None and release.at == "message":
+        return {"name": "auto-local", "centre": "private"}
+    return {"name": "auto", "relation": algorithm.relation}
+
+
 def shares(variants: Sequence[Variant], seeds: int, jobs: int) -> list[Share]:
     """The seeds of every variant together, or in parts where cores would stand idle."""
     parts = min(seeds, -(-jobs // len(variants)))

@@ -192,6 +192,13 @@ FIGURE2 = Entry(
             log="y",
         ),
     ),
+    finding=(
+        "The error grows towards a limit instead of improving, and the allocation itself says why."
+        " A round keeps c = 1 - 0.25 * 0.1 / 20 of the distance to the optimum, so the noise in"
+        " the last model is proportional to (sum of c^((T-t)/2))^2, which is 22 %, 72 % and 91 %"
+        " of its limit after 1,000, 3,000 and 5,000 rounds. From a start at zero the part of the"
+        " error that falls with more rounds is smaller than that. Static noise has no limit."
+    ),
     minutes=15,
 )
 
@@ -242,12 +249,7 @@ FIGURE3 = Entry(
     looks=100,
     keep=("test/accuracy",),
     needs=("mnist",),
-    finding=(
-        "Clipping every record's gradient of a network with 159,010 weights over 38,500 records"
-        " takes most of a minute a round on two busy cores: the run waits for norms that do not"
-        " form the gradients."
-    ),
-    minutes=8000,
+    minutes=240,
 )
 
 ENTRIES = (FIGURE1, FIGURE2, FIGURE3)
