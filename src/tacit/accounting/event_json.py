@@ -16,8 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, Final
 
-from dp_accounting import dp_event
-
+from tacit.accounting.dp_events import dp_event
 from tacit.accounting.events import GroupDpEvent, PureDpEvent
 from tacit.errors import LedgerError
 

@@ -14,8 +14,8 @@ from fractions import Fraction
 from typing import Literal, TypeAlias, get_args
 
 import attr
-from dp_accounting import dp_event
 
+from tacit.accounting.dp_events import dp_event
 from tacit.accounting.gaussian import joint_mu_squared
 from tacit.accounting.guarantee import Relation, check_relation
 from tacit.errors import TacitError

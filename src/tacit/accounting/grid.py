@@ -13,7 +13,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import lfilter
 
 from tacit.accounting.pairs import Pair
 
@@ -96,6 +95,8 @@ def epsilon_at(
 
     Unless the law is ``whole`` there may be mass below the first loss, where the answer then ends.
     """
+    from scipy.signal import lfilter  # takes a second to load, and few runs need it
+
     step = float(losses[1] - losses[0]) if len(losses) > 1 else 1.0
     above = np.cumsum(probs[::-1])[::-1]  # mass at or above each loss
     # D(j) = sum_{k>j} p_k (1 - exp(l_j - l_k)) = (1 - e^-h) above(j+1) + e^-h D(j+1)

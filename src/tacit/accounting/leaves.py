@@ -11,8 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from dp_accounting import dp_event
-
+from tacit.accounting.dp_events import dp_event
 from tacit.accounting.events import DpEvent, GroupDpEvent, PureDpEvent
 from tacit.accounting.guarantee import Relation
 from tacit.errors import TacitError

@@ -28,8 +28,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from dp_accounting import dp_event
-
+from tacit.accounting.dp_events import dp_event
 from tacit.accounting.event_json import encode_event
 from tacit.accounting.events import compose
 from tacit.accounting.guarantee import Relation, Unit, check_relation, check_unit

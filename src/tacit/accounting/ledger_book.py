@@ -10,8 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from dp_accounting import dp_event
-
+from tacit.accounting.dp_events import dp_event
 from tacit.accounting.event_json import decode_event, encode_event
 from tacit.accounting.events import compose, repeated
 from tacit.errors import LedgerError

@@ -25,7 +25,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
-from scipy.optimize import minimize_scalar
 
 from tacit.accounting.grid import GridLaw, epsilon_at, on_grid
 from tacit.accounting.guarantee import Relation
@@ -190,6 +189,8 @@ def _saddle(laws: Sequence[GridLaw], counts: Sequence[int], epsilon: float) -> f
 
 
 def _least(function: Callable[[float], float]) -> float:
+    from scipy.optimize import minimize_scalar  # slow to load
+
     found = minimize_scalar(function, bounds=(-25.0, 35.0), options={"xatol": 1e-2})
     return float(found.x)
 

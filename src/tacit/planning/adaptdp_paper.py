@@ -12,8 +12,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scipy.optimize import brentq
-
 from tacit.accounting.guarantee import rounded_up
 from tacit.accounting.renyi import alpha_star, wang_floor, wang_wor
 from tacit.errors import BudgetError
@@ -103,5 +101,7 @@ def _smallest_feasible(count: int, share: float, delta: float, rate: float) -> f
 
 def _root(function: Callable[[float], float]) -> float:
     """The zero of a falling function of log sigma."""
+    from scipy.optimize import brentq  # slow to load
+
     low, high = -12.0, 12.0
     return float(brentq(function, low, high, xtol=1e-14, rtol=1e-14))

@@ -40,4 +40,4 @@ def keep_programs() -> None:
     with contextlib.suppress(OSError):  # a home that cannot be written costs time, not the run
         folder.mkdir(parents=True, exist_ok=True)
         jax.config.update("jax_compilation_cache_dir", str(folder))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
