@@ -17,7 +17,7 @@ STYLES: dict[str, dict[str, Any]] = {
 
 def draw(found: dict[str, Any], stem: Path) -> None:
     """Write ``stem.svg`` and ``stem.png``."""
-    works = {n: w for n, w in found["works"].items() if _sides(w)}
+    works = {n: w for n, w in sorted(found["works"].items()) if _sides(w)}
     if not works:
         return
     heights = [len(_sides(work)) + 0.8 for work in works.values()]
@@ -63,7 +63,7 @@ def _bars(axes: Axes, name: str, work: dict[str, Any], peak: float) -> None:
     axes.set_yticks(range(len(sides)), list(sides))
     axes.invert_yaxis()
     axes.set_title(f"{name}: {work['title']}", fontsize=9, loc="left")
-    axes.tick_params(labelsize=8)
+    axes.tick_params(labelsize=8, which="both")
     for place in ("top", "right"):
         axes.spines[place].set_visible(False)
 

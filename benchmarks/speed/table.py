@@ -26,7 +26,7 @@ W4_SECONDS = 100e-6
 def rows(found: dict[str, Any]) -> list[tuple[str, ...]]:
     """One row for every side of every work."""
     answer: list[tuple[str, ...]] = []
-    for name, work in found["works"].items():
+    for name, work in sorted(found["works"].items()):
         for side, result in work["sides"].items():
             if "per_round" not in result:
                 continue
