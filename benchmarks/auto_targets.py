@@ -6,7 +6,7 @@
 
 Every run is one line of the file, written when it is finished; what is there is not run again.
 A seed draws the clients, the noise and every release anew. The accuracy is that of the returned
-model (the mean of the last five) on the public test set. Nothing is tuned here: the method chooses
+model (a mean of the last ones) on the public test set. Nothing is tuned here: the method chooses
 rounds and step from the noise, and the features come from no record of the data.
 """
 

@@ -57,7 +57,7 @@ class OneGradient(Algorithm):
     records: Literal["unit", "as-is"] = "unit"
     centre: Centre = "private"
     prior: bool = False
-    average_rounds: int = 5
+    average_rounds: int | None = None  # a sixth of the rounds if not given
     noise: float = 0.0
     rounds: int | None = None
     population: Population | None = None
@@ -66,7 +66,7 @@ class OneGradient(Algorithm):
     def __post_init__(self) -> None:
         if not (self.kappa > 0 and self.offset > 0 and 0 <= self.momentum < 1):
             raise TacitError("give kappa and offset above 0, and a momentum from 0 to below 1.")
-        if self.average_rounds < 1:
+        if self.average_rounds is not None and self.average_rounds < 1:
             raise TacitError(f"average_rounds is {self.average_rounds}; give at least 1.")
 
     @property
@@ -98,7 +98,8 @@ class OneGradient(Algorithm):
     @property
     def outputs(self) -> Outputs:
         """The mean of the last models."""
-        return Outputs("average", self.average_rounds, self.rounds)
+        last = self.average_rounds or max(1, (self.rounds or 1) // 6)
+        return Outputs("average", last, self.rounds)
 
     def prepared(self, records: HostRecords) -> HostRecords:
         """Every record at norm 1."""
@@ -148,7 +149,7 @@ class OneGradient(Algorithm):
         return replace(self, rounds=rounds, population=population)
 
     def enough_rounds(self) -> int | None:
-        """max(60, 1 / (40 s1))."""
+        """max(60, 1 / (10 s1))."""
         return enough_rounds(self.spread, self.planned_rounds, self.most_rounds)
 
     @property

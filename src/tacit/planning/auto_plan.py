@@ -7,8 +7,8 @@ on T, because noise with a budget for T rounds is sqrt(T) times larger. The step
     lr = kappa / (T s1) = kappa / (sqrt(T) spread),
 
 so the noise of all T rounds together moves a record of norm 1 by about kappa in its score, whatever
-the budget, the clients and the rounds are. More rounds than needed cost time only; fewer than
-1 / (40 s1) would ask for steps above 40, which overshoot.
+the budget, the clients and the rounds are. More rounds than needed cost time only; with fewer than
+1 / (10 s1) steps would be longer than 10, which begins to overshoot.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from tacit.planning.plan import Plan, calibrate
 from tacit.tasks.base import Task
 
 FEWEST, MOST = 60, 300  # rounds
-LARGEST_STEP = 40.0
+GOOD_STEP, LARGEST_STEP = 10.0, 40.0
 
 
 def step_size(spread: float, rounds: int, kappa: float = 1.0) -> float:
-    """kappa / (sqrt(T) spread), and no more than what T rounds of 40 would reach."""
+    """kappa / (sqrt(T) spread), and no more than 40 where rounds are limited."""
     largest = LARGEST_STEP * kappa
     return min(largest, kappa / (math.sqrt(rounds) * spread)) if spread > 0 else largest
 
 
 def enough_rounds(spread: float, rounds: int, most: int = MOST) -> int:
-    """max(60, 1 / (40 s1)) rounds, from the spread of a round in a run of so many rounds."""
+    """max(60, 1 / (10 s1)) rounds, from the spread of a round in a run of so many rounds."""
     s1 = spread / math.sqrt(rounds)
-    wanted = math.ceil(1 / (LARGEST_STEP * s1)) if LARGEST_STEP * s1 * most > 1 else most
+    wanted = math.ceil(1 / (GOOD_STEP * s1)) if GOOD_STEP * s1 * most > 1 else most
     return max(1, min(most, max(FEWEST, wanted)))
 
 

@@ -27,6 +27,7 @@ from tacit.simulation.devices import Precision, devices, keep_programs, precisio
 from tacit.simulation.layout import (
     AXIS,
     DeviceData,
+    capacity_of,
     client_slice,
     lay_out,
     local_cohort,
@@ -73,7 +74,7 @@ class Simulator:
         keep_programs()
         found = devices(min(max_devices or federation.clients, federation.clients))
         self._mesh = mesh_of(found)
-        self._capacity = int(federation.sizes.max())
+        self._capacity = capacity_of(federation.sizes)
         self._at_once = rows_at_once(federation.sizes)
         self._phases = algorithm.phases(worked, self.population)
         with precision(dtype):
