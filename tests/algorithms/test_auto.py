@@ -84,11 +84,11 @@ def test_the_step_of_privunitg_follows_from_its_deviation() -> None:
 
 def test_rounds_follow_from_the_noise_and_have_limits() -> None:
     assert enough_rounds(spread=1.0, rounds=1) == 60
-    assert enough_rounds(spread=1e-4, rounds=1) == 250
+    assert enough_rounds(spread=4e-4, rounds=1) == 250
     assert enough_rounds(spread=0.0, rounds=7) == MOST
     assert enough_rounds(spread=1.0, rounds=1, most=12) == 12
     # s1 does not depend on the rounds of the plan that it is read from
-    assert enough_rounds(spread=2e-4 * math.sqrt(30), rounds=30) == enough_rounds(2e-4, 1) == 125
+    assert enough_rounds(spread=8e-4 * math.sqrt(30), rounds=30) == enough_rounds(8e-4, 1) == 125
     assert rounds_for(Auto(), TASK, POPULATION, BUDGET) == 60
     assert rounds_for(AutoLocal(), TASK, Population((4,) * 25), BUDGET) == 25
     assert rounds_for(AutoLocal(times=2), TASK, Population((4,) * 25), BUDGET) == 50

@@ -2,7 +2,8 @@
 
     before   the mean of all records at norm 1, released with a quarter of mu or, when clients are
              few, up to half of it (``PrivateMean``)
-    client   one full-batch gradient on centred unit records, sent at norm 1
+    client   one full-batch gradient on centred unit records, sent at norm 1; where the noise
+             decides (few clients, a small budget), the way of 20 local steps instead
     server   heavy ball, with a step and a number of rounds that follow from the noise alone
 
 ``protects = "client"``: the server adds the noise to the sum over clients, so a whole client is
@@ -26,14 +27,17 @@ from jax import Array
 from tacit import draws, local, tree
 from tacit.accounting.guarantee import Relation, Unit
 from tacit.algorithm import ClientData, Message, Moment, Phase, Population
-from tacit.algorithms.one_gradient import OneGradient
+from tacit.algorithms.one_gradient import OneGradient, with_prior
 from tacit.bounds import Normalize
 from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, NoNoise
+from tacit.planning.auto_plan import FEW
 from tacit.release import Release
-from tacit.sampling import Cohort, FullCohort
+from tacit.sampling import Cohort, FullBatch, FullCohort
 from tacit.tasks.base import Params, Record, Task
 from tacit.tree import Tree
+
+_ENOUGH_RECORDS, _MANY_STEPS = 5, 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,11 +45,17 @@ class Auto(OneGradient):
     """Normalised gradients with central noise, or normalised records with the silos' own noise."""
 
     protects: Unit = "client"
+    local_steps: int | None = None  # by the rule if not given
+    local_lr: float = 1.0
     clients_per_round: Cohort = field(default_factory=FullCohort)
     relation: Relation = "add-remove"
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.local_steps is not None and self.local_steps < 1:
+            raise TacitError(f"local_steps is {self.local_steps}; a client takes at least one.")
+        if self.protects == "record" and (self.local_steps or 1) > 1:
+            raise TacitError("local steps are for clients: a record is protected in one gradient.")
         if self.protects == "record" and self.prior:
             raise TacitError(
                 "a label prior joins all records of a client in each one's gradient: use it to"
@@ -77,15 +87,41 @@ class Auto(OneGradient):
             return self.noise / expected
         return self.noise / math.sqrt(expected) * population.clients / sum(population.sizes)
 
+    @property
+    def few(self) -> bool:
+        """Whether the noise decides: see ``planning.auto_plan``."""
+        if self.protects == "record" or self.records == "as-is" or self.rounds is None:
+            return False
+        return self.spread / math.sqrt(self.planned_rounds) > FEW
+
+    @property
+    def usual_kappa(self) -> float:
+        """How far the noise of the whole run moves a record's score."""
+        return 2.0 if self.few else 1.0
+
+    def steps(self, population: Population) -> int:
+        """The local steps before an answer."""
+        if self.local_steps is not None:
+            return self.local_steps
+        enough = sum(population.sizes) >= _ENOUGH_RECORDS * population.clients
+        return _MANY_STEPS if self.few and enough else 1
+
     def phases(self, task: Task, population: Population) -> tuple[Phase, ...]:
         """One exchange: a gradient."""
         release = self.release
         share = population.clients / sum(population.sizes)
+        steps = self.steps(population)
 
         def whole(
             moment: Moment, state: Tree, data: ClientData, params: Params
         ) -> tuple[Message, Tree]:
-            return {"gradient": self.gradient(task, params, data, moment.key)}, state
+            if steps == 1:
+                return {"gradient": self.gradient(task, params, data, moment.key)}, state
+            start = with_prior(params, data) if self.prior else params
+            trained = local.gradient_steps(
+                task, FullBatch(), moment.key, start, data, steps=steps, step_size=self.local_lr
+            )
+            return {"gradient": self.in_units(tree.subtract(start, trained))}, state
 
         def by_record(
             moment: Moment, state: Tree, data: ClientData, params: Params

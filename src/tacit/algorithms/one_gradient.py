@@ -51,7 +51,7 @@ class State(NamedTuple):
 class OneGradient(Algorithm):
     """Normalised gradients; a subclass says who noises them and who speaks when."""
 
-    kappa: float = 1.0
+    kappa: float | None = None  # by the rule if not given
     momentum: float = 0.8
     offset: float = 0.1
     records: Literal["unit", "as-is"] = "unit"
@@ -64,7 +64,8 @@ class OneGradient(Algorithm):
     probed: ClassVar[str | None] = "gradient"
 
     def __post_init__(self) -> None:
-        if not (self.kappa > 0 and self.offset > 0 and 0 <= self.momentum < 1):
+        positive = self.offset > 0 and (self.kappa is None or self.kappa > 0)
+        if not (positive and 0 <= self.momentum < 1):
             raise TacitError("give kappa and offset above 0, and a momentum from 0 to below 1.")
         if self.average_rounds is not None and self.average_rounds < 1:
             raise TacitError(f"average_rounds is {self.average_rounds}; give at least 1.")
@@ -77,7 +78,13 @@ class OneGradient(Algorithm):
     @property
     def lr(self) -> float:
         """The server's step."""
-        return step_size(self.spread, self.planned_rounds, self.kappa)
+        kappa = self.usual_kappa if self.kappa is None else self.kappa
+        return step_size(self.spread, self.planned_rounds, kappa)
+
+    @property
+    def usual_kappa(self) -> float:
+        """How far the noise of the whole run moves a record's score."""
+        return 1.0
 
     @property
     def planned_rounds(self) -> int:

@@ -40,6 +40,8 @@ from tacit.release import At, Release
 from tacit.tasks.base import Params, Record, Task, flat_rows
 from tacit.tree import Tree
 
+_NEXT_TO_NOTHING = 0.01  # of mu
+
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateMean(Prelude):
@@ -79,9 +81,14 @@ class PrivateMean(Prelude):
         return self.noise * scale[self.at]
 
     def share(self, mu: float, population: Population) -> float:
-        """From a quarter to half of mu: what keeps the noise near half the length of a record."""
+        """From a quarter to half of mu: what keeps the noise near half the length of a record.
+
+        Where half of mu is not enough for that there is no centre, and nearly no price.
+        """
         moved = sensitivity(1.0, self.relation)
         noise = math.sqrt(self.features) * replace(self, noise=moved / mu).spread(population)
+        if noise > 0.5 * 0.5:
+            return _NEXT_TO_NOTHING**2
         return min(0.5, max(0.25, 2 * noise)) ** 2
 
     def phases(self, task: Task, population: Population) -> tuple[Phase, ...]:
@@ -107,6 +114,8 @@ class PrivateMean(Prelude):
 
         def settle(state: ServerState, means: Message) -> ServerState:
             mean = means["mean"]
+            if floor > 1:  # the noise is longer than any record
+                return ServerState(tree.zeros_like(mean), state.round + 1)
             length = jnp.maximum(tree.squared_norm(mean), jnp.finfo(mean.dtype).tiny)
             kept = jnp.clip(1 - floor / length, 0, 1) / jnp.maximum(1, jnp.sqrt(length))
             return ServerState(tree.scale(kept, mean), state.round + 1)
