@@ -141,7 +141,8 @@ def noise_falls(outcome: Outcome) -> None:
 def step_follows_the_noise(outcome: Outcome) -> None:
     """Auto's step is the inverse of its noise, and half of it under twice the noise."""
     algorithm = outcome.algorithm
-    assert algorithm.lr == pytest.approx(1 / (outcome.case.rounds**0.5 * algorithm.spread))
+    kappa = algorithm.usual_kappa
+    assert algorithm.lr == pytest.approx(kappa / (outcome.case.rounds**0.5 * algorithm.spread))
     louder = replace(algorithm, noise=2 * algorithm.noise)
     assert louder.lr / algorithm.lr == pytest.approx(algorithm.spread / louder.spread)
     assert louder.lr < algorithm.lr
@@ -335,6 +336,11 @@ CASES: tuple[Case, ...] = (
         id="auto-turns",
         algorithm=lambda: Auto(noise=1.0, clients_per_round=TurnsCohort(2)),
         properties=(a_client_pays_for_its_own_turns,),
+    ),
+    Case(
+        id="auto-few",
+        algorithm=lambda: Auto(noise=1.0, local_steps=3, prior=True),
+        properties=(step_follows_the_noise,),
     ),
     Case(
         id="auto-record",

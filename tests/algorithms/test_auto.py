@@ -63,7 +63,7 @@ def planned(algorithm: Auto | AutoLocal, rounds: int, budget: Budget = BUDGET) -
 
 @pytest.mark.parametrize("rounds", [10, 90])
 def test_the_step_is_that_of_the_rule(rounds: int) -> None:
-    """lr = 1 / (T s1) with the s1 that each case has on paper."""
+    """lr = kappa / (T s1) with the s1 that each case has on paper, and kappa 2 for few clients."""
     mu = gdp_mu(BUDGET.epsilon, BUDGET.delta)
     spreads = {
         1 / (CLIENTS * mu): Auto(centre="public"),
@@ -71,7 +71,47 @@ def test_the_step_is_that_of_the_rule(rounds: int) -> None:
         math.sqrt(CLIENTS) / (CLIENTS * EACH * mu): Auto(protects="record", centre="public"),
     }
     for s1, algorithm in spreads.items():
-        assert planned(algorithm, rounds).lr == pytest.approx(min(40, 1 / (rounds * s1)), rel=1e-6)
+        found = planned(algorithm, rounds)
+        kappa = 2.0 if getattr(found, "few", False) else 1.0
+        assert found.lr == pytest.approx(min(40 * kappa, kappa / (rounds * s1)), rel=1e-6)
+
+
+def test_where_the_noise_decides_clients_take_local_steps() -> None:
+    """By public numbers alone: clients, records, budget."""
+
+    def rule(clients: int, each: int, **options: Any) -> tuple[bool, int, float]:
+        population = Population((each,) * clients)
+        found = calibrate(Plan(Auto(**options), TASK, population, 60), BUDGET).algorithm
+        assert isinstance(found, Auto)
+        return found.few, found.steps(population), found.usual_kappa
+
+    assert rule(50, 20) == (True, 20, 2.0)
+    assert rule(50, 4) == (True, 1, 2.0)
+    assert rule(5000, 20) == (False, 1, 1.0)
+    assert rule(50, 20, local_steps=3)[1] == 3
+    assert rule(50, 20, protects="record")[:2] == (False, 1)
+    assert rule(50, 20, records="as-is")[:2] == (False, 1)
+    with pytest.raises(TacitError, match="for clients"):
+        Auto(protects="record", local_steps=2)
+    with pytest.raises(TacitError, match="at least one"):
+        Auto(local_steps=0)
+
+
+def test_a_centre_that_would_be_noise_is_left_out_for_nearly_nothing() -> None:
+    few = Population((6,) * 8)
+    plan = calibrate(Plan.of(Auto(), TASK, few, 10), BUDGET)
+    mu = gdp_mu(BUDGET.epsilon, BUDGET.delta)
+    assert math.sqrt(10) / plan.algorithm.noise == pytest.approx(mu, rel=1e-4)
+    whole = clustered()
+    part = replace(
+        whole,
+        records={k: v[:48] for k, v in whole.records.items()},
+        sizes=np.full(8, 6),
+        names=whole.names[:8],
+    )
+    result = train(Auto(), TASK, part, rounds=3, budget=BUDGET)
+    assert not np.any(result.released["centre"])
+    assert np.any(train(Auto(), TASK, whole, rounds=3, budget=BUDGET).released["centre"])
 
 
 def test_the_step_of_privunitg_follows_from_its_deviation() -> None:
@@ -136,8 +176,9 @@ def test_the_mean_has_a_quarter_of_mu_and_training_the_rest() -> None:
 def test_few_clients_give_the_mean_up_to_half_of_mu() -> None:
     mean, mu = PrivateMean(features=25), 0.5
     assert mean.share(mu, Population((1,) * 10_000)) == 0.0625
-    assert mean.share(mu, Population((1,) * 50)) == pytest.approx((2 * 5 / (50 * mu)) ** 2)
-    assert mean.share(mu, Population((1,) * 10)) == 0.25
+    assert mean.share(mu, Population((1,) * 60)) == pytest.approx((2 * 5 / (60 * mu)) ** 2)
+    assert mean.share(mu, Population((1,) * 40)) == pytest.approx(0.25)
+    assert mean.share(mu, Population((1,) * 39)) == pytest.approx(1e-4), "not even half is enough"
 
 
 def test_the_ledger_of_a_run_with_a_prelude_is_its_plan(tmp_path: Path) -> None:

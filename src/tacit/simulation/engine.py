@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array, jit, lax
 from jax.sharding import NamedSharding, PartitionSpec
 
 from tacit import tree
@@ -252,7 +252,7 @@ class Simulator:
         """The sum of what this device's members of the cohort release, and their new states."""
         order, active = members
 
-        @jax.jit  # traced once, for its shapes and for its work
+        @jit  # traced once, for its shapes and for its work
         def answer(client: Array, clients: Tree) -> tuple[dict[str, Tree], Tree]:
             name = client * self._mesh.size + lax.axis_index(AXIS)
             train_key, leave_key = keys(name)
