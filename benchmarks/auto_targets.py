@@ -34,6 +34,7 @@ from tacit.run.training import Settings, run_plan
 from tacit.tasks.registry import make as make_task
 
 DELTA = 1e-5
+RULE = 2  # 1: rounds 1/(40 s1), the last five models; 2: rounds 1/(10 s1), the last sixth
 SEEDS = (0, 1, 2)
 LDA128 = ("scattering", {"name": "projection", "dimensions": 128})
 PCA1088 = ("scattering", {"name": "projection", "kind": "pca", "dimensions": 1088})
@@ -111,6 +112,7 @@ def run(name: str, epsilon: float, seed: int) -> dict[str, Any]:
     result = run_plan(plan, data, settings)
     return {
         "task": name,
+        "rule": RULE,
         "epsilon": epsilon,
         "seed": seed,
         "rounds": rounds,
@@ -120,20 +122,31 @@ def run(name: str, epsilon: float, seed: int) -> dict[str, Any]:
     }
 
 
+def newest(rows: list[dict[str, Any]], name: str, epsilon: float) -> list[dict[str, Any]]:
+    """The runs of a task at a budget by the newest rule that has any."""
+    here = [r for r in rows if (r["task"], r["epsilon"]) == (name, epsilon)]
+    last = max((r.get("rule", 1) for r in here), default=0)
+    return [r for r in here if r.get("rule", 1) == last]
+
+
 def table(rows: list[dict[str, Any]]) -> str:
     """The mean and the standard deviation over seeds beside what was promised."""
-    lines = ["| task | epsilon | accuracy | seeds | promised | met |", "|---|---|---|---|---|---|"]
+    lines = [
+        "| task | epsilon | accuracy | seeds | rule | promised | met |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for name, target in TARGETS.items():
         for epsilon, promised in target.promised.items():
-            found = [r["accuracy"] for r in rows if (r["task"], r["epsilon"]) == (name, epsilon)]
+            found = newest(rows, name, epsilon)
             if not found:
                 continue
-            mean = statistics.fmean(found)
-            spread = f" ± {statistics.stdev(found):.2f}" if len(found) > 1 else ""
+            values = [r["accuracy"] for r in found]
+            mean = statistics.fmean(values)
+            spread = f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else ""
             met = "yes" if mean >= promised else "no"
             lines.append(
-                f"| {name} ({target.title}) | {epsilon:g} | {mean:.2f}{spread} | {len(found)}"
-                f" | {promised:g} | {met} |"
+                f"| {name} ({target.title}) | {epsilon:g} | {mean:.2f}{spread} | {len(values)}"
+                f" | {found[0].get('rule', 1)} | {promised:g} | {met} |"
             )
     return "\n".join(lines)
 
@@ -151,7 +164,7 @@ def main() -> None:
     if given.table:
         print(table(rows))
         return
-    done = {(r["task"], r["epsilon"], r["seed"]) for r in rows}
+    done = {(r["task"], r["epsilon"], r["seed"]) for r in rows if r.get("rule", 1) == RULE}
     given.out.parent.mkdir(parents=True, exist_ok=True)
     for seed in given.seeds:
         for name in given.only:
