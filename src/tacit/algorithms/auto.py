@@ -2,8 +2,9 @@
 
     before   the mean of all records at norm 1, released with a quarter of mu or, when clients are
              few, up to half of it (``PrivateMean``)
-    client   one full-batch gradient on centred unit records, sent at norm 1; where the noise
-             decides (few clients, a small budget), the way of 20 local steps instead
+    client   one full-batch gradient on centred unit records, sent at norm 1, or shorter where it
+             is below 0.05: a client whose records are learnt has little to say; where the noise
+             decides (few clients, a small budget), the way of 20 local steps, always at norm 1
     server   heavy ball, with a step and a number of rounds that follow from the noise alone
 
 ``protects = "client"``: the server adds the noise to the sum over clients, so a whole client is
@@ -28,7 +29,7 @@ from tacit import draws, local, tree
 from tacit.accounting.guarantee import Relation, Unit
 from tacit.algorithm import ClientData, Message, Moment, Phase, Population
 from tacit.algorithms.one_gradient import OneGradient, with_prior
-from tacit.bounds import Normalize
+from tacit.bounds import Clip, Normalize
 from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, NoNoise
 from tacit.planning.auto_plan import FEW
@@ -47,6 +48,7 @@ class Auto(OneGradient):
     protects: Unit = "client"
     local_steps: int | None = None  # by the rule if not given
     local_lr: float = 1.0
+    floor: float = 0.05  # gradients below this norm are sent shorter than 1; 0 sends all at 1
     clients_per_round: Cohort = field(default_factory=FullCohort)
     relation: Relation = "add-remove"
 
@@ -54,6 +56,8 @@ class Auto(OneGradient):
         super().__post_init__()
         if self.local_steps is not None and self.local_steps < 1:
             raise TacitError(f"local_steps is {self.local_steps}; a client takes at least one.")
+        if not 0 <= self.floor <= 1:
+            raise TacitError(f"floor is {self.floor}; give a number from 0 to 1.")
         if self.protects == "record" and (self.local_steps or 1) > 1:
             raise TacitError("local steps are for clients: a record is protected in one gradient.")
         if self.protects == "record" and self.prior:
@@ -72,7 +76,7 @@ class Auto(OneGradient):
         """A gradient of norm 1 of every unit, noised on the sum."""
         mechanism: Any = Gaussian(self.noise) if self.noise else NoNoise()
         return Release(
-            bound=Normalize(1.0),
+            bound=Clip(1.0) if self._has_floor else Normalize(1.0),
             mechanism=mechanism,
             at="aggregate" if self.protects == "client" else "step",
             unit=self.protects,
@@ -106,6 +110,15 @@ class Auto(OneGradient):
         enough = sum(population.sizes) >= _ENOUGH_RECORDS * population.clients
         return _MANY_STEPS if self.few and enough else 1
 
+    @property
+    def _has_floor(self) -> bool:
+        """The way of local steps has no floor: how long it is says little."""
+        one = self.population is None or self.steps(self.population) == 1
+        return self.floor > 0 and one
+
+    def _in_floors(self, gradient: Tree) -> Tree:
+        return tree.scale(1 / self.floor, gradient) if self._has_floor else gradient
+
     def phases(self, task: Task, population: Population) -> tuple[Phase, ...]:
         """One exchange: a gradient."""
         release = self.release
@@ -116,7 +129,8 @@ class Auto(OneGradient):
             moment: Moment, state: Tree, data: ClientData, params: Params
         ) -> tuple[Message, Tree]:
             if steps == 1:
-                return {"gradient": self.gradient(task, params, data, moment.key)}, state
+                found = self.gradient(task, params, data, moment.key)
+                return {"gradient": self._in_floors(found)}, state
             start = with_prior(params, data) if self.prior else params
             trained = local.gradient_steps(
                 task, FullBatch(), moment.key, start, data, steps=steps, step_size=self.local_lr
@@ -130,7 +144,7 @@ class Auto(OneGradient):
 
             def total(records: Record, weights: Array) -> Tree:
                 each = jax.vmap(jax.grad(task.loss), in_axes=(None, 0))(params, records)
-                bounded = jax.vmap(release.bound)(self.in_units(each))
+                bounded = jax.vmap(release.bound)(self._in_floors(self.in_units(each)))
                 return jax.tree.map(lambda v: jnp.tensordot(weights, v, axes=1), bounded)
 
             step = jnp.zeros((), jnp.int32)
