@@ -19,14 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import jax.numpy as jnp
-from jax import Array
 
 from tacit import tree
 from tacit.accounting import Budget
-from tacit.algorithm import ClientData, Message, Population
+from tacit.algorithm import Message, Population
 from tacit.algorithms import Auto
 from tacit.algorithms.one_gradient import State
-from tacit.bounds import Clip, Unbounded
 from tacit.data import federate
 from tacit.data.federation import Federation
 from tacit.mechanisms import Gaussian
@@ -37,9 +35,7 @@ from tacit.release import Release
 from tacit.run.parallel import over_cores
 from tacit.run.training import Settings, run_plan
 from tacit.sampling import PoissonCohort
-from tacit.tasks.base import Params, Task
 from tacit.tasks.registry import make as make_task
-from tacit.tree import Tree
 
 DELTA = 1e-5
 SEEDS = (0, 1, 2)
@@ -83,29 +79,6 @@ class Extrapolated(Auto):
         return super().step(state, {"gradient": tree.scale(factor, mean["gradient"])})
 
 
-@dataclass(frozen=True, kw_only=True)
-class Clipped(Auto):
-    """A radius instead of a norm: what AdaptDP's released radius would give at its best."""
-
-    radius: float = 0.1
-
-    @property
-    def release(self) -> Release:
-        """The gradient over the radius, at most 1."""
-        found = super().release
-        assert not isinstance(found.bound, Unbounded)
-        return replace(found, bound=Clip(1.0))
-
-    def steps(self, population: Population) -> int:
-        """One gradient, whose length means something."""
-        del population
-        return 1
-
-    def gradient(self, task: Task, params: Params, data: ClientData, key: Array) -> Tree:
-        """The gradient in units of the radius."""
-        return tree.scale(1 / self.radius, super().gradient(task, params, data, key))
-
-
 VARIANTS: dict[str, tuple[Auto, ...]] = {
     "auto": (Auto(),),
     "dynamic allocation": tuple(Scheduled(contraction=c) for c in (0.9, 0.95, 0.98)),
@@ -113,7 +86,9 @@ VARIANTS: dict[str, tuple[Auto, ...]] = {
     "one gradient": (Auto(local_steps=1),),
     "5 local steps": (Auto(local_steps=5),),
     "20 local steps": (Auto(local_steps=20),),
-    "a radius": tuple(Clipped(radius=r) for r in (0.03, 0.1, 0.3)),
+    "no floor": (Auto(floor=0.0),),
+    "a floor of 0.2": (Auto(floor=0.2),),
+    "a radius (a floor of 0.5 or 1)": (Auto(floor=0.5), Auto(floor=1.0)),
     "Poisson cohorts of a third": (Auto(clients_per_round=PoissonCohort(1 / 3)),),
     "no momentum": (Auto(momentum=0.0),),
     "label prior": (Auto(prior=True),),

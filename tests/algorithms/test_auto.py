@@ -19,6 +19,7 @@ from tacit.algorithm import ClientData, Population
 from tacit.algorithms import Auto, AutoLocal
 from tacit.algorithms.one_gradient import with_prior
 from tacit.algorithms.private_mean import PrivateMean
+from tacit.bounds import Clip, Normalize
 from tacit.data.federation import Federation
 from tacit.errors import TacitError
 from tacit.features.rows import centred_rows, unit_rows
@@ -95,6 +96,19 @@ def test_where_the_noise_decides_clients_take_local_steps() -> None:
         Auto(protects="record", local_steps=2)
     with pytest.raises(TacitError, match="at least one"):
         Auto(local_steps=0)
+
+
+def test_small_gradients_are_sent_shorter_and_local_ways_at_norm_one() -> None:
+    assert Auto(noise=1.0).release.bound == Clip(1.0)
+    assert Auto(noise=1.0, floor=0.0).release.bound == Normalize(1.0)
+    assert planned(Auto(local_steps=4), 10).release.bound == Normalize(1.0)
+    assert planned(Auto(local_steps=1), 10).release.bound == Clip(1.0)
+    half, whole = ({"w": jnp.array([size, 0.0])} for size in (0.025, 0.3))
+    for gradient, length in ((half, 0.5), (whole, 1.0)):
+        sent = Auto().release.bound(Auto()._in_floors(gradient))
+        assert float(jnp.linalg.norm(sent["w"])) == pytest.approx(length, rel=1e-5)
+    with pytest.raises(TacitError, match="floor is 2"):
+        Auto(floor=2.0)
 
 
 def test_a_centre_that_would_be_noise_is_left_out_for_nearly_nothing() -> None:
