@@ -81,6 +81,27 @@ def test_whole_numbers_are_part_of_the_shape() -> None:
     assert one.constants == []
 
 
+@pytest.mark.parametrize("size", [3, 5000])
+def test_what_stays_inside_a_step_is_part_of_the_shape(size: int) -> None:
+    """A step that is not opened runs with its own constants, so no other program may stand in."""
+    x, factors = jnp.ones(size), np.linspace(1.5, 3.5, size, dtype=np.float32)
+    others = factors.copy()
+    others[size // 2] += 1
+
+    def kept(values: Any) -> Any:
+        return jax.checkpoint(lambda v: jnp.sin(v * values) * 0.3)
+
+    one, two = (traced(kept(values), x)[0] for values in (factors, others))
+    again, _ = traced(kept(factors.copy()), x)
+    found = one.run([x], again.constants)[0] if one.shape == again.shape else kept(factors)(x)
+    np.testing.assert_allclose(found, kept(factors)(x), rtol=1e-6)
+    swapped = one.run([x], two.constants)[0] if one.shape == two.shape else kept(others)(x)
+    np.testing.assert_allclose(swapped, kept(others)(x), rtol=1e-6)
+    scaled, _ = traced(jax.checkpoint(lambda v: jnp.sin(v * 3.5)), x)
+    wider, _ = traced(jax.checkpoint(lambda v: jnp.sin(v * 4.5)), x)
+    assert scaled.shape != wider.shape
+
+
 METHODS = {
     "clip, step, noise": (
         DPFedAvg(local_steps=3, local_lr=0.3, clip=0.3, noise=0.7),

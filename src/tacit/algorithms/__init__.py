@@ -33,26 +33,13 @@ __all__ = [
     "RecordDPFedAvg",
 ]
 
-_WHERE = {
-    "ISRLDP": "isrl_dp",
-    "AdaptDPFedAvg": "adaptdp_fedavg",
-    "Auto": "auto",
-    "AutoLocal": "auto_local",
-    "DPFedAvg": "fedavg",
-    "DPFedEXP": "fedexp",
-    "DPNormFedAvg": "norm_fedavg",
-    "DPScaffNew": "scaffnew",
-    "DPScaffold": "scaffold",
-    "DynamicLDP": "dynamic_ldp",
-    "FedAvg": "fedavg",
-    "RecordDPFedAvg": "dp_fedavg_record",
-}
-
 
 def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+    registry = import_module(f"{__name__}.registry")
+    modules = {place.split(":")[1]: place.split(":")[0] for place in registry.ALGORITHMS.values()}
+    return getattr(import_module(f"{__name__}.{modules[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -4,10 +4,10 @@
     server   v = momentum v + (1 - momentum) noisy mean
              w -= lr v,   lr = kappa / (sqrt(T) spread)
 
-No clip radius and no local steps: a message of norm 1 has nothing to tune, and the step follows
-from the noise on the mean (``planning.auto_plan``). The bias is learnt in units of ``offset``, as
-the weight of one more feature of that constant value would be: beside a record of norm 1 a constant
-of 1 would fill half of every message.
+No clip radius and, but for few clients, no local steps: a message of norm 1 has nothing to tune,
+and the step follows from the noise on the mean (``planning.auto_plan``). The bias is learnt in
+units of ``offset``, as the weight of one more feature of that constant value would be: beside a
+record of norm 1 a constant of 1 would fill half of every message.
 
 With ``prior`` a client adds the log of its own smoothed label frequencies to the scores before it
 takes its gradient. Its message then speaks of what tells its labels apart and not of which labels
@@ -16,6 +16,7 @@ it happens to hold. The frequencies are inside its own message and need no relea
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
@@ -71,9 +72,9 @@ class OneGradient(Algorithm):
             raise TacitError(f"average_rounds is {self.average_rounds}; give at least 1.")
 
     @property
+    @abstractmethod
     def spread(self) -> float:
         """The standard deviation of the noise on each number of a round's mean message."""
-        raise NotImplementedError
 
     @property
     def lr(self) -> float:

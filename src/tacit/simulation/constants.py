@@ -44,6 +44,7 @@ class Trace:
         self.closed = closed
         self.constants: list[Any] = []
         self._places: dict[int, int] = {}  # which constant a literal is, by the literal's identity
+        self._closed = False  # inside a step that is run as it is, its constants with it
         self.shape: Hashable = self._shape(closed.jaxpr, closed.consts)
 
     def run(self, args: Sequence[Any], values: Values) -> list[Any]:
@@ -75,7 +76,8 @@ class Trace:
     def _constant(self, holder: Any, dtype: Any, kind: str) -> Hashable:
         """A constant by its number, or by its value where it stays inside the program."""
         value = holder.val if isinstance(holder, Literal) else holder
-        if dtype is None or not jnp.issubdtype(dtype, np.floating) or _is_plain(value):
+        inside = self._closed or dtype is None or not jnp.issubdtype(dtype, np.floating)
+        if inside or _is_plain(value):
             return kind, np.asarray(value).tobytes() if dtype is not None else str(value)
         if id(holder) not in self._places:
             self._places[id(holder)] = len(self.constants)
@@ -91,8 +93,23 @@ class Trace:
                 parts = value if isinstance(value, tuple) else (value,)
                 found.append((name, tuple(self._shape(p.jaxpr, p.consts) for p in parts)))
             elif name not in _FUNCTIONS:
-                found.append((name, str(value)))
+                found.append((name, self._exactly(value)))
         return tuple(found)
+
+    def _exactly(self, value: Any) -> Hashable:
+        """All of an option: programs that differ in it at all must not be taken for each other."""
+        if isinstance(value, (tuple, list)):
+            return tuple(self._exactly(part) for part in value)
+        if isinstance(value, (np.ndarray, jax.Array)):
+            return str(value.dtype), value.shape, np.asarray(value).tobytes()
+        if isinstance(value, Jaxpr):
+            value = ClosedJaxpr(value, ())
+        if not isinstance(value, ClosedJaxpr):
+            return str(value)
+        before, self._closed = self._closed, True
+        shape = self._shape(value.jaxpr, value.consts)
+        self._closed = before
+        return shape
 
     def _run(
         self, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], values: Values

@@ -44,11 +44,6 @@ class Program:
             self._run = self._shared(args)
         return self._run(*args)
 
-    @property
-    def compiled(self) -> int:
-        """How many programs were compiled for the arguments so far."""
-        return 0 if self._run is None else int(self._run.func._cache_size())  # type: ignore[attr-defined]
-
     def _shared(self, args: tuple[Any, ...]) -> partial[Any]:
         """This function's constants with the program of its shape."""
         trace, results = self._trace(args)
