@@ -128,8 +128,9 @@ def stays_in_its_ball(outcome: Outcome) -> None:
 def server_control_is_the_mean(outcome: Outcome) -> None:
     """SCAFFOLD: the server's control variate is the mean of the clients'."""
     for state, clients in zip(outcome.states, outcome.clients, strict=True):
+        own = clients.get("c", clients)  # at client level they keep the server's as well
         for name, control in state.control.items():
-            np.testing.assert_allclose(control, clients[name].mean(axis=0), atol=1e-12)
+            np.testing.assert_allclose(control, own[name].mean(axis=0), atol=1e-12)
 
 
 def noise_falls(outcome: Outcome) -> None:
@@ -316,6 +317,11 @@ CASES: tuple[Case, ...] = (
             local_steps=2,
             clients_per_round=FixedCohort(3),
         ),
+    ),
+    Case(
+        id="dp-scaffold-privunit",
+        algorithm=lambda: DPScaffold(protects="client", mechanism="privunit", local_steps=2),
+        properties=(server_control_is_the_mean,),
     ),
     Case(
         id="dynamic-ldp",

@@ -72,6 +72,29 @@ def test_scaffold_has_the_right_sign_and_denominator(options, optimum):
         assert np.abs(np.asarray(state.server.control["w"])).max() < 1e-6
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"protects": "record"},
+        {"protects": "client", "noise_at": "aggregate"},
+        {"protects": "client", "relation": "add-remove"},
+    ],
+)
+def test_scaffold_refuses_privunit_where_it_would_not_be_local(options):
+    with pytest.raises(TacitError):
+        DPScaffold(mechanism="privunit", **options)
+
+
+def test_scaffold_with_privunit_costs_what_its_messages_cost():
+    whole = DPScaffold(protects="client", mechanism="privunit", eps0=1.0, eps1=2.0, eps2=3.0)
+    plan = Plan.of(whole, TASK, POPULATION, 5)
+    assert plan.guarantee(0.0).epsilon == pytest.approx(5 * 6.0)
+    half = calibrate(plan, Budget(15.0, 1e-12))
+    # A delta of 1e-12 buys next to nothing: each of the three budgets is nearly halved.
+    assert half.guarantee(1e-12).epsilon <= 15.0
+    assert half.algorithm.release.mechanism.eps2 == pytest.approx(1.5, rel=1e-2)
+
+
 def test_scaffold_refuses_a_control_that_would_need_its_own_release():
     with pytest.raises(TacitError, match="option II"):
         DPScaffold(protects="client", option="I")

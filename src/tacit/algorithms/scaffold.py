@@ -9,7 +9,8 @@
 Record level (each local gradient is a DP-SGD release): y, and with option II c_i, are functions of
 released gradients, so nothing more is charged; option I charges one more gradient a round. Client
 level (noise on the message or the aggregate): the server finds the change of c from the released Dy
-by option II alone. Signs and the K eta in the denominator are where others have gone wrong.
+by option II alone; a client's own message may be PrivUnit's (``mechanism = "privunit"``). Signs and
+the K eta in the denominator are where others have gone wrong.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase, Popul
 from tacit.algorithms.dp_fedavg_record import Batches, record_batch
 from tacit.bounds import Clip
 from tacit.errors import TacitError
-from tacit.mechanisms import Gaussian, Mechanism, NoNoise
+from tacit.mechanisms import Gaussian, Mechanism, NoNoise, PrivUnit
+from tacit.mechanisms.privunit import GammaRule
 from tacit.release import Release
 from tacit.sampling import Cohort, FullBatch, FullCohort
 from tacit.tasks.base import Params, Task
@@ -59,10 +61,26 @@ class DPScaffold(Algorithm):
     batch_size: int | None = 100
     batches: Batches = "fixed"
     clients_per_round: Cohort = field(default_factory=FullCohort)
+    mechanism: Literal["gaussian", "privunit"] = "gaussian"
+    gamma: GammaRule = "exact"
+    eps0: float = 2.0
+    eps1: float = 2.0
+    eps2: float = 2.0
     noise: float = 0.0
     relation: Relation = "replace-one"
 
     def __post_init__(self) -> None:
+        local_message = self.protects == "client" and self.noise_at == "message"
+        if self.mechanism == "privunit" and not local_message:
+            raise TacitError(
+                "PrivUnit noises a client's whole message: set protects = 'client' and noise_at ="
+                " 'message', or take the mechanism 'gaussian'."
+            )
+        if self.mechanism == "privunit" and self.relation != "replace-one":
+            raise TacitError(
+                "a local message hides what a client says, not that it is there: use the relation"
+                " replace-one."
+            )
         if self.option == "I" and self.protects == "client":
             raise TacitError(
                 "option I needs a gradient release of its own; at client level use option II, whose"
@@ -80,6 +98,9 @@ class DPScaffold(Algorithm):
     def release(self) -> Release:
         """Noisy local gradients (record level), or the noisy update (client level)."""
         mechanism: Mechanism = Gaussian(self.noise) if self.noise else NoNoise()
+        if self.mechanism == "privunit":
+            whole = PrivUnit(self.eps0, self.eps1, self.eps2, self.gamma)
+            mechanism = whole.scaled(self.noise) if self.noise else whole
         if self.protects == "client":
             return Release(bound=Clip(self.clip), mechanism=mechanism, at=self.noise_at)
         return Release(
@@ -172,7 +193,8 @@ class DPScaffold(Algorithm):
 
     def _remember(self, own: Tree, released: Message) -> Tree:
         """Option II from what was released (or bounded, when the server adds the noise)."""
-        renewed = self.renewed(own["c"], own["server"], released["update"])
+        update = self.release.mechanism.vector(released["update"])
+        renewed = self.renewed(own["c"], own["server"], update)
         return {"c": renewed, "server": own["server"]}
 
     def renewed(self, own: Params, control: Params, update: Params) -> Params:
@@ -194,9 +216,10 @@ class DPScaffold(Algorithm):
 
         def move(state: State, mean: Message) -> State:
             # The mean over the cohort of c_i+ - c_i = -c - Dy / (K eta).
-            drift = tree.scale(-1 / (self.local_steps * self.local_lr), mean["update"])
+            update = self.release.mechanism.vector(mean["update"])
+            drift = tree.scale(-1 / (self.local_steps * self.local_lr), update)
             change = tree.scale(share, tree.subtract(drift, state.control))
-            return self._moved(state, mean["update"], change)
+            return self._moved(state, update, change)
 
         return move
 
@@ -214,6 +237,6 @@ class DPScaffold(Algorithm):
         return zeros if self.protects == "record" else {"c": zeros, "server": zeros}
 
     def with_noise(self, noise: float, phase: str | None = None) -> Self:
-        """Noise in units of the clip."""
+        """Noise in units of the clip; for PrivUnit the factor that divides its budgets."""
         del phase
         return replace(self, noise=noise)
