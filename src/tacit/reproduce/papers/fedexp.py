@@ -76,9 +76,7 @@ FIGURE2 = Entry(
     title="Distance to the optimum, synthetic regression (left half of Figure 2)",
     claim="DP-FedEXP comes closer to the optimum than DP-FedAvg.",
     quantity=_DISTANCE,
-    lines=tuple(
-        synthetic(row, method) for row in _SETTINGS for method in (EXP, AVG, SCAFFOLD)
-    ),
+    lines=tuple(synthetic(row, method) for row in _SETTINGS for method in (EXP, AVG, SCAFFOLD)),
     delta=DELTA,
     looks=1,
     keep=("oracle/relative_distance", "server/step_size"),

@@ -82,7 +82,7 @@ TABLE4 = Entry(
     delta=DELTA,
     seeds=3,
     looks=1,
-    keep=("test/accuracy",),
+    keep=("test/accuracy", "server/step_size"),
     judge=partial(better, first=EXP, second=AVG),
     needs=("mnist",),
     figures=(
@@ -114,4 +114,25 @@ FIGURE2_MNIST = Entry(
     figures=TABLE4.figures,
 )
 
-ENTRIES = (TABLE4, FIGURE2_MNIST)
+FIGURE3_MNIST = Entry(
+    name="fedexp/figure3-mnist",
+    title="Global step sizes over the rounds on MNIST (right half of Figure 3)",
+    claim="The step size stays above one.",
+    of=TABLE4.name,
+    quantity=TABLE4.quantity,
+    lines=(),
+    delta=DELTA,
+    figures=(
+        Figure(
+            name="steps",
+            title="Step size of the server, as printed",
+            kind="rounds",
+            metrics={"server/step_size": ""},
+            methods=(EXP,),
+            ylabel="step size",
+            log="y",
+        ),
+    ),
+)
+
+ENTRIES = (TABLE4, FIGURE2_MNIST, FIGURE3_MNIST)
