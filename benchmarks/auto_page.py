@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from benchmarks import auto_combinations, auto_grid, auto_targets
+from benchmarks import auto_combinations, auto_grid, auto_regression, auto_targets
 
 RESULTS = Path("results")
 PAGES = (Path("docs/explanation/auto.md"), Path("README.md"))
@@ -45,10 +45,13 @@ def headline(targets: list[dict[str, Any]], grid: list[dict[str, Any]]) -> str:
 def main() -> None:
     """Both pages."""
     targets, grid, tried = (rows_of(name) for name in ("targets", "grid", "combinations"))
+    regression = RESULTS / "auto-regression.json"
+    fitted = json.loads(regression.read_text())["rows"] if regression.exists() else []
     parts = {
         "targets": auto_targets.table(targets),
         "grid": auto_grid.table(grid) if grid else "Not run yet.",
         "combinations": auto_combinations.table(tried) if tried else "Not run yet.",
+        "regression": auto_regression.table(fitted) if fitted else "Not run yet.",
         "headline": headline(targets, grid),
     }
     for page in PAGES:

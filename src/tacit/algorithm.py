@@ -213,6 +213,11 @@ class Algorithm(ABC):
         """The rounds that the method wants at its present noise; None: its user says."""
         return None
 
+    def suited(self, task: Task) -> Self:
+        """The same method for this task; for choices that depend on it."""
+        del task
+        return self
+
     def planned(self, population: Population, rounds: int) -> Self:
         """The same method for a run of so many rounds; for schedules that depend on them."""
         del population, rounds

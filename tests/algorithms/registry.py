@@ -76,7 +76,7 @@ class Case:
 
     def planned(self) -> Algorithm:
         """The algorithm as a run of these rounds sees it."""
-        return self.algorithm().planned(self.population, self.rounds)
+        return self.algorithm().suited(self.task()).planned(self.population, self.rounds)
 
 
 def labelled(variant: int, sizes: Sequence[int] = RAGGED, features: int = FEATURES) -> Federation:

@@ -31,6 +31,7 @@ from tacit.run.folder import RunFolder
 from tacit.run.training import Settings, run_plan
 from tacit.sampling import PoissonCohort
 from tacit.simulation import Simulator
+from tacit.tasks.linear import LeastSquares
 from tacit.tasks.logistic import Logistic, Multinomial
 
 CLIENTS, EACH, FEATURES = 200, 6, 5
@@ -96,6 +97,65 @@ def test_where_the_noise_decides_clients_take_local_steps() -> None:
         Auto(protects="record", local_steps=2)
     with pytest.raises(TacitError, match="at least one"):
         Auto(local_steps=0)
+
+
+def linear(clients: int = 300, each: int = 5, noise: float = 0.1) -> Federation:
+    """Targets of size up to 1, linear in records that are not centred."""
+    rng = np.random.default_rng(4)
+    slope = rng.standard_normal(FEATURES)
+
+    def draw(count: int) -> dict[str, Any]:
+        x = rng.standard_normal((count, FEATURES))
+        x /= np.linalg.norm(x, axis=1, keepdims=True)
+        y = np.clip(0.6 * x @ slope / np.linalg.norm(slope) + 0.2, -1, 1)
+        y += noise * rng.standard_normal(count)
+        return {"x": x.astype(np.float32), "y": y.astype(np.float32)}
+
+    return Federation(
+        records=draw(clients * each),
+        sizes=np.full(clients, each),
+        names=tuple(f"c{i}" for i in range(clients)),
+        test=draw(500),
+        classes=0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "budget", "least"),
+    [
+        (Auto(), Budget(2.0, 1e-5), 0.75),
+        (Auto(protects="record"), Budget(8.0, 1e-5), 0.5),
+        (AutoLocal(), Budget(16.0, 1e-5), 0.6),
+    ],
+    ids=["client", "record", "local"],
+)
+def test_least_squares_is_learnt_and_needs_no_setting(
+    algorithm: Auto | AutoLocal, budget: Budget, least: float
+) -> None:
+    data = linear()
+    task = LeastSquares(features=FEATURES, bias=True)
+    population = Population(tuple(int(n) for n in data.sizes))
+    rounds = rounds_for(algorithm, task, population, budget)
+    plan = calibrate(Plan.of(algorithm, task, population, rounds), budget)
+    found = plan.algorithm
+    assert isinstance(found, (Auto, AutoLocal))
+    assert (found.usual_kappa, found.prior) == (0.3, False)
+    result = run_plan(plan, data, Settings(seed=1, delta=budget.delta, budget=budget))
+    assert result.metrics["test/r2"] > least
+    assert result.guarantee.epsilon <= budget.epsilon
+
+
+def test_a_prior_is_for_labels_and_where_it_is_not_said_the_task_decides() -> None:
+    def prior(algorithm: Auto | AutoLocal, task: Any) -> Any:
+        found = Plan(algorithm, task, POPULATION, 10).algorithm
+        assert isinstance(found, (Auto, AutoLocal))
+        return found.prior
+
+    assert prior(AutoLocal(), TASK) is True
+    assert prior(AutoLocal(), Multinomial(features=FEATURES, classes=3, bias=False)) is False
+    assert prior(AutoLocal(), LeastSquares(features=FEATURES, bias=True)) is False
+    assert prior(AutoLocal(prior=False), TASK) is False
+    assert prior(Auto(), TASK) is False
 
 
 def test_small_gradients_are_sent_shorter_and_local_ways_at_norm_one() -> None:

@@ -96,12 +96,14 @@ class Auto(OneGradient):
         """Whether the noise decides: see ``planning.auto_plan``."""
         if self.protects == "record" or self.records == "as-is" or self.rounds is None:
             return False
+        if self.score_scale < 1:  # found for log-odds, and worse for targets
+            return False
         return self.spread / math.sqrt(self.planned_rounds) > FEW
 
     @property
     def usual_kappa(self) -> float:
         """How far the noise of the whole run moves a record's score."""
-        return 2.0 if self.few else 1.0
+        return 2.0 if self.few else super().usual_kappa
 
     def steps(self, population: Population) -> int:
         """The local steps before an answer."""

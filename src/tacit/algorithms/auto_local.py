@@ -41,7 +41,7 @@ class AutoLocal(OneGradient):
     sampler: Sampler = "fast"
     times: int = 1
     centre: Centre = "public"
-    prior: bool = True
+    prior: bool | None = None
     relation: Relation = "replace-one"
 
     def __post_init__(self) -> None:

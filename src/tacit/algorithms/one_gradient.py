@@ -57,9 +57,10 @@ class OneGradient(Algorithm):
     offset: float = 0.1
     records: Literal["unit", "as-is"] = "unit"
     centre: Centre = "private"
-    prior: bool = False
+    prior: bool | None = False  # None: where the task has labels
     average_rounds: int | None = None  # a sixth of the rounds if not given
     noise: float = 0.0
+    score_scale: float = 1.0
     rounds: int | None = None
     population: Population | None = None
     probed: ClassVar[str | None] = "gradient"
@@ -85,7 +86,7 @@ class OneGradient(Algorithm):
     @property
     def usual_kappa(self) -> float:
         """How far the noise of the whole run moves a record's score."""
-        return 1.0
+        return self.score_scale
 
     @property
     def planned_rounds(self) -> int:
@@ -151,6 +152,12 @@ class OneGradient(Algorithm):
     def model(self, state: Any) -> Params:
         """The average of the last models."""
         return self.outputs.choose(state.kept, state.params, state.round)
+
+    def suited(self, task: Task) -> Self:
+        """Targets of size 1 bear less noise than log-odds; a prior is for labels."""
+        labels = task.log_odds and getattr(task, "bias", False)
+        prior = labels if self.prior is None else self.prior
+        return replace(self, score_scale=task.score_scale, prior=prior)
 
     def planned(self, population: Population, rounds: int) -> Self:
         """The step depends on rounds and clients."""

@@ -29,7 +29,8 @@ ALGORITHMS: dict[str, str] = {
 
 _COHORT = "clients_per_round"
 _COHORT_OPTIONS = ("cohort_rate", "cohort_size", "cohort_groups")
-_FROM_PLAN = ("rounds", "clients", "population")  # settled by [train], not by [algorithm]
+# settled by [train] and [task], not by [algorithm]
+_FROM_PLAN = ("rounds", "clients", "population", "score_scale")
 
 
 def names() -> tuple[str, ...]:

@@ -43,7 +43,7 @@ class Plan:
         if self.rounds < 1:
             raise TacitError(f"a run has at least one round, not {self.rounds}.")
         rounds = self.algorithm.communications(self.rounds)
-        planned = self.algorithm.planned(self.population, rounds)
+        planned = self.algorithm.suited(self.task).planned(self.population, rounds)
         object.__setattr__(self, "rounds", rounds)
         object.__setattr__(self, "algorithm", planned)
         object.__setattr__(self, "_phases", planned.phases(self.task, self.population))

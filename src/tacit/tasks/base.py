@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -43,6 +43,9 @@ class ByRecord(NamedTuple):
 
 class Task(ABC):
     """What is learnt. Concrete tasks are frozen dataclasses."""
+
+    score_scale: ClassVar[float] = 1.0  # how far noise may move a score and do little harm
+    log_odds: ClassVar[bool] = False  # the scores are log-odds of labels, the bias their shift
 
     @classmethod
     def for_data(cls, shape: tuple[int, ...], classes: int, **options: Any) -> Self:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -120,6 +120,8 @@ def targets(records: Record) -> Record:
 @dataclass(frozen=True, kw_only=True)
 class LeastSquares(LinearModel):
     """Linear regression: ``factor (x.w + b - y)^2``."""
+
+    score_scale: ClassVar[float] = 0.3  # targets of size about 1
 
     bias: bool = False
     factor: float = 0.5

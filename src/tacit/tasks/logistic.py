@@ -8,7 +8,7 @@ setting without a bias is ``bias = false``.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +26,8 @@ from tacit.tasks.metrics import accuracy, auc, defined
 @dataclass(frozen=True, kw_only=True)
 class Logistic(LinearModel):
     """Two classes, labels 0 and 1; the output is the log-odds of 1."""
+
+    log_odds: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -65,6 +67,8 @@ class Logistic(LinearModel):
 @dataclass(frozen=True, kw_only=True)
 class Multinomial(LinearModel, Classifier):
     """Softmax regression with a column of weights for each class."""
+
+    log_odds: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

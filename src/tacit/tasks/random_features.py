@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -38,6 +38,8 @@ from tacit.tasks.logistic import Multinomial
 @dataclass(frozen=True, kw_only=True)
 class RandomFeatures(LinearModel, Classifier):
     """``relu(x W) @ w + b`` with ``W`` frozen; convex in ``w`` and ``b``."""
+
+    log_odds: ClassVar[bool] = True
 
     units: int = 512
     seed: int = 0
