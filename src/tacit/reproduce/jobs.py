@@ -52,7 +52,7 @@ def digest(entry: Entry, config: Config) -> str:
 
 
 def due(entry: Entry, store: Store) -> list[Unit]:
-    """What can be run now; selections first, then the reported seeds of what was chosen."""
+    """What can be run now: the paper's own stage first, and in a stage its selection."""
     units: list[Unit] = []
     seen: set[tuple[str, tuple[int, ...]]] = set()
     for line in entry.lines:
@@ -62,7 +62,7 @@ def due(entry: Entry, store: Store) -> list[Unit]:
                 if key not in seen:
                     seen.add(key)
                     units.append(unit)
-    return units
+    return sorted(units, key=lambda unit: unit.stage is not None)
 
 
 def _of_stage(entry: Entry, store: Store, line: Line, stage: Stage) -> list[Unit]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from tacit.reproduce.entry import Entry, Line, Printed, Quantity
+from tacit.reproduce.entry import Entry, Figure, Grid, Line, Printed, Quantity
 from tacit.reproduce.papers.norm import BOUNDS, CLIP, NORM
 from tacit.reproduce.summary import better
 
@@ -17,6 +17,12 @@ _ACCURACY = Quantity(
     scale=100.0,
 )
 _CLAIMED = "the same epsilon, rounds not given"
+
+
+_GRID: Grid = {
+    "algorithm.local_lr": (0.004, 0.02, 0.1),
+    "algorithm.scale": (15.625, 62.5),
+}
 
 
 def _images(data: str, clients: int, method: str, epsilon: float, rounds: int) -> dict[str, Any]:
@@ -42,17 +48,13 @@ def _images(data: str, clients: int, method: str, epsilon: float, rounds: int) -
 def _table2(
     data: str, clients: int, printed: dict[tuple[str, float], tuple[float, float]], rounds: int
 ) -> tuple[Line, ...]:
-    grid = {
-        "algorithm.local_lr": (0.004, 0.02, 0.1),
-        "algorithm.scale": (15.625, 62.5),
-    }
     lines = [
         Line(
             row=f"epsilon {epsilon:g}",
             method=method,
             config=_images(data, clients, method, epsilon, rounds),
             printed=Printed(*numbers),
-            grid=grid,
+            grid=_GRID,
             stages=(None,),
             claimed=_CLAIMED,
         )
@@ -64,7 +66,7 @@ def _table2(
             row="honest budgets",
             method=method,
             config=_images(data, clients, method, 5.0, rounds),
-            grid=grid,
+            grid=_GRID,
             stages=(1.0, 8.0),
         )
         for method in BOUNDS
@@ -138,4 +140,40 @@ TABLE2_CIFAR10 = Entry(
     minutes=200,
 )
 
-ENTRIES = (TABLE2_FMNIST, TABLE2_CIFAR10)
+
+def _noised(method: str, noise: float) -> Line:
+    config = _images("fashion-mnist", 3000, method, 5.0, 100)
+    config["privacy"] = {"noise": noise, "delta": 1e-5}
+    return Line(
+        row=f"noise {noise:g}",
+        method=method,
+        config=config,
+        grid=_GRID,
+        x=noise,
+    )
+
+
+NOISE_FMNIST = Entry(
+    name="norm/table2-fmnist-noise",
+    title="Which noise gives the printed accuracies on Fashion-MNIST",
+    claim="The printed accuracies are those of the stated budgets.",
+    quantity=_ACCURACY,
+    lines=tuple(_noised(method, noise) for noise in (8.0, 16.0, 32.0, 64.0) for method in BOUNDS),
+    delta=1e-5,
+    seeds=3,
+    budgets=(),
+    looks=1,
+    needs=("fashion-mnist",),
+    figures=(
+        Figure(
+            name="noise",
+            title="Test accuracy over the noise on the sum, in units of C",
+            xlabel="noise",
+            ylabel="test accuracy, %",
+            log="x",
+        ),
+    ),
+    minutes=15,
+)
+
+ENTRIES = (TABLE2_FMNIST, NOISE_FMNIST, TABLE2_CIFAR10)
