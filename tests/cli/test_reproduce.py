@@ -84,3 +84,18 @@ def test_a_mistake_is_one_sentence(
     assert shown.out == ""
     assert sentence in shown.err
     assert shown.err.startswith("tacit: ")
+
+
+def test_what_was_run_can_be_read_without_its_data(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TACIT_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    ours = str(Path(__file__).parents[2] / "results" / "reproduce")
+    (found,) = answer(capsys, "adaptdp/table2-t4", "--results", ours)["entries"]
+    printed = [line for line in found["lines"] if line["printed"] is not None]
+    assert len(printed) == 6
+    assert all(line["seeds"] == 3 and line["epsilon"] > 10 for line in printed)
+    # One seed more is not there, and cannot be run here.
+    assert run(["reproduce", "adaptdp/table2-t4", "--seeds", "4", "--results", ours]) == 2
+    assert "is not here" in capsys.readouterr().err

@@ -66,6 +66,7 @@ def _run(
 ) -> None:
     from tacit.reproduce import catalogue
     from tacit.reproduce.entry import quick as cut
+    from tacit.reproduce.jobs import due
     from tacit.reproduce.runner import run_entry
     from tacit.reproduce.summary import Summary
 
@@ -73,14 +74,14 @@ def _run(
     shown: list[dict[str, Any]] = []
     for each in wanted:
         entry = catalogue.ENTRIES[each]
+        entry = cut(entry) if quick else entry
+        entry = replace(entry, seeds=seeds) if seeds is not None else entry
         absent = catalogue.missing_data(entry)
-        if absent:
+        if absent and (due(entry, store) or not resume):  # what is there can be shown without
             if len(wanted) == 1:
                 raise ConfigError(_needs(absent))
             shown.append({"name": each, "state": "needs data", "needs": list(absent)})
             continue
-        entry = cut(entry) if quick else entry
-        entry = replace(entry, seeds=seeds) if seeds is not None else entry
         if not resume:
             store.forget(entry.name)
         with Watch(entry.name, quiet=json) as watch:
