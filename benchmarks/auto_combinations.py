@@ -87,6 +87,7 @@ VARIANTS: dict[str, tuple[Auto, ...]] = {
     "5 local steps": (Auto(local_steps=5),),
     "20 local steps": (Auto(local_steps=20),),
     "no floor": (Auto(floor=0.0),),
+    "a floor of 0.05": (Auto(floor=0.05),),
     "a floor of 0.2": (Auto(floor=0.2),),
     "a radius (a floor of 0.5 or 1)": (Auto(floor=0.5), Auto(floor=1.0)),
     "Poisson cohorts of a third": (Auto(clients_per_round=PoissonCohort(1 / 3)),),

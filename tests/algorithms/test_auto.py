@@ -163,7 +163,7 @@ def test_small_gradients_are_sent_shorter_and_local_ways_at_norm_one() -> None:
     assert Auto(noise=1.0, floor=0.0).release.bound == Normalize(1.0)
     assert planned(Auto(local_steps=4), 10).release.bound == Normalize(1.0)
     assert planned(Auto(local_steps=1), 10).release.bound == Clip(1.0)
-    half, whole = ({"w": jnp.array([size, 0.0])} for size in (0.025, 0.3))
+    half, whole = ({"w": jnp.array([size, 0.0])} for size in (0.01, 0.3))
     for gradient, length in ((half, 0.5), (whole, 1.0)):
         sent = Auto().release.bound(Auto()._in_floors(gradient))
         assert float(jnp.linalg.norm(sent["w"])) == pytest.approx(length, rel=1e-5)

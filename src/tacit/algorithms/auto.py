@@ -3,7 +3,7 @@
     before   the mean of all records at norm 1, released with a quarter of mu or, when clients are
              few, up to half of it (``PrivateMean``)
     client   one full-batch gradient on centred unit records, sent at norm 1, or shorter where it
-             is below 0.05: a client whose records are learnt has little to say; where the noise
+             is below 0.02: a client whose records are learnt has little to say; where the noise
              decides (few clients, a small budget), the way of 20 local steps, always at norm 1
     server   heavy ball, with a step and a number of rounds that follow from the noise alone
 
@@ -48,7 +48,7 @@ class Auto(OneGradient):
     protects: Unit = "client"
     local_steps: int | None = None  # by the rule if not given
     local_lr: float = 1.0
-    floor: float = 0.05  # gradients below this norm are sent shorter than 1; 0 sends all at 1
+    floor: float = 0.02  # gradients below this norm are sent shorter than 1; 0 sends all at 1
     clients_per_round: Cohort = field(default_factory=FullCohort)
     relation: Relation = "add-remove"
 

@@ -149,7 +149,7 @@ def _better_at(summary: Summary, first: str, second: str, rows: list[str], stage
             return Verdict(stage, "not run", "")
         if one.failed or other.failed:
             continue
-        gap, error = _difference(one, other)
+        gap, error = difference(one, other)
         if quantity.better == "low":
             gap = -gap
         answer = "yes" if gap > 2 * error else "no" if gap < -2 * error else "not clear"
@@ -162,7 +162,7 @@ def _better_at(summary: Summary, first: str, second: str, rows: list[str], stage
     return Verdict(stage, _overall(counts), "; ".join(parts), brief.split(" (")[0])
 
 
-def _difference(one: Cell, other: Cell) -> tuple[float, float]:
+def difference(one: Cell, other: Cell) -> tuple[float, float]:
     """The mean difference seed by seed (a seed draws the same for both), and its error."""
     gaps = [a - b for a, b in zip(one.values, other.values, strict=False)]
     if not all(map(math.isfinite, gaps)):
