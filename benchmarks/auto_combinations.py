@@ -98,6 +98,7 @@ VARIANTS: dict[str, tuple[Auto, ...]] = {
     "kappa 1": (Auto(kappa=1.0),),
     "kappa 2": (Auto(kappa=2.0),),
     "no centre": (Auto(centre="public"),),
+    "a hidden layer of 64": (Auto(), Auto(kappa=0.3), Auto(kappa=3.0)),
 }
 
 
@@ -127,7 +128,11 @@ def run(work: Work) -> dict[str, Any]:
         data = federation(work.task, work.clients, seed)
         population = Population(tuple(int(n) for n in data.sizes))
         name = "logistic" if data.classes == 2 else "multinomial"
-        task = make_task(name, shape=data.records["x"].shape[1:], classes=data.classes)
+        options: dict[str, Any] = {}
+        if work.variant == "a hidden layer of 64":
+            name, options = "mlp", {"hidden": (64,)}
+        shape = data.records["x"].shape[1:]
+        task = make_task(name, shape=shape, classes=data.classes, **options)
         algorithm, budget = VARIANTS[work.variant][work.number], Budget(work.epsilon, DELTA)
         rounds = rounds_for(Auto(), task, population, budget)
         plan = calibrate(Plan.of(algorithm, task, population, rounds), budget)

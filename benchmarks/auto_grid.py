@@ -59,7 +59,8 @@ FRESH = (1, 2, 3)
 Draw = np.random.Generator
 Make = Callable[[Draw], Algorithm]
 
-# The numbers of clients of each task; two classes split iid, more classes by Dirichlet(0.3).
+# The numbers of clients of each task; two classes split iid, more classes by Dirichlet(0.3). Where
+# records are protected, clients are silos: a tenth as many.
 TASKS: dict[str, tuple[int, ...]] = {
     "digits": (50, 150, 500),
     "breast-cancer": (20, 60, 200),
@@ -70,6 +71,11 @@ TASKS: dict[str, tuple[int, ...]] = {
     "bank-marketing": (200, 1000, 5000),
     "cifar10": (500, 2000, 5000),
 }
+
+
+def numbers(task: str, kind: str) -> tuple[int, ...]:
+    """The numbers of clients, or of silos."""
+    return tuple(n // 10 for n in TASKS[task]) if kind == "record" else TASKS[task]
 
 
 def _log(low: float, high: float) -> Callable[[Draw], float]:
@@ -314,7 +320,7 @@ def main() -> None:
         Place(task, clients, epsilon, kind, given.tried)
         for kind in given.kinds
         for task in given.tasks
-        for clients in TASKS[task][-given.sizes :]
+        for clients in numbers(task, kind)[-given.sizes :]
         for epsilon in given.budgets
     ]
     due = [replace(p, known=tuple(known.get(json.dumps(p.key), ()))) for p in places]

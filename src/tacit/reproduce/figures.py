@@ -13,6 +13,8 @@ from tacit.report.curves import _COLOURS, _DASHES, _STYLE, _axes
 from tacit.reproduce.entry import Entry, Figure, Stage
 from tacit.reproduce.summary import Cell, Summary
 
+_FEW = 5  # curves of a panel that can be told apart with their spreads drawn
+_NAMES_A_ROW = 4
 _MARKS = ("o", "s", "^", "D", "v", "P", "X")
 
 
@@ -26,29 +28,68 @@ def draw(entry: Entry, figure: Figure, summary: Summary, path: Path) -> bool:
         return False
     columns = min(2, len(found))
     lines = math.ceil(len(found) / columns)
+    most = max(len(curves) for _, curves in found)
+    foot = 0.25 * math.ceil(most / _NAMES_A_ROW) + 0.1 if most > _FEW else 0.0
     with mpl.rc_context({**_STYLE, "svg.hashsalt": entry.name}):
-        canvas = Canvas(figsize=(4.4 * columns, 3.4 * lines), layout="constrained")
-        grid = canvas.subfigures(lines, columns, squeeze=False).ravel()
+        canvas = Canvas(figsize=(4.4 * columns, 3.4 * lines + foot), layout="constrained")
+        rows = canvas.subfigures(
+            2 if foot else 1, 1, squeeze=False, height_ratios=(3.4 * lines, foot)[: 1 + bool(foot)]
+        ).ravel()
+        grid = rows[0].subfigures(lines, columns, squeeze=False).ravel()
         for place, (title, curves) in zip(grid, found, strict=False):
             axes = _axes(place, title)
-            _plot(axes, curves)
+            _plot(axes, curves, bands=not foot)
             axes.set_xlabel(figure.xlabel)
             axes.set_ylabel(figure.ylabel)
             if "x" in figure.log:
-                axes.set_xscale("log")
+                _logarithmic(axes.xaxis, axes.set_xscale)
             if "y" in figure.log:
-                axes.set_yscale("log")
-            axes.legend(frameon=False, fontsize=8)
+                _logarithmic(axes.yaxis, axes.set_yscale)
+            if not foot:
+                axes.legend(frameon=False, fontsize=8)
+        if foot:
+            _names_once(canvas, rows[1])
         path.parent.mkdir(parents=True, exist_ok=True)
         canvas.savefig(path, metadata={"Date": None, "Creator": None})
     return True
+
+
+def _names_once(canvas: Any, place: Any) -> None:
+    """The names of many curves below all panels, where they cover none."""
+    from matplotlib.axes import Axes
+
+    named: dict[str, Any] = {}
+    for axes in canvas.findobj(Axes):
+        handles, names = axes.get_legend_handles_labels()
+        named |= dict(zip(names, handles, strict=True))
+    place.legend(
+        list(named.values()),
+        list(named),
+        loc="center",
+        ncols=_NAMES_A_ROW,
+        frameon=False,
+        fontsize=8,
+    )
 
 
 Curve = tuple[str, Sequence[float], Any, Any]  # name, x, mean, spread
 Panel = tuple[str, list[Curve]]
 
 
-def _plot(axes: Any, curves: list[Curve]) -> None:
+def _logarithmic(axis: Any, set_scale: Any) -> None:
+    """A log axis, with plain numbers where they are short."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    set_scale("log")
+    low, high = axis.get_view_interval()
+    if high < 100 * low:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_minor_formatter(NullFormatter())
+    if low >= 1e-3 and high <= 1e4:
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def _plot(axes: Any, curves: list[Curve], *, bands: bool) -> None:
     for number, (name, x, mean, spread) in enumerate(curves):
         colour = _COLOURS[number % len(_COLOURS)]
         axes.plot(
@@ -61,7 +102,10 @@ def _plot(axes: Any, curves: list[Curve]) -> None:
             markersize=4,
             linewidth=1.8,
         )
-        axes.fill_between(x, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
+        if bands:
+            axes.fill_between(
+                x, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0
+            )
 
 
 def _row_panels(summary: Summary) -> list[Panel]:

@@ -108,7 +108,8 @@ def _section(entry: Entry, store: Store, docs: Path, written: list[Path]) -> Ite
             if draw(entry, figure, summary, docs / "results" / name):
                 written.append(docs / "results" / name)
                 yield f"![{figure.title}](results/{name})\n"
-                yield f"*{figure.title}. Bands: one standard deviation over seeds.*\n"
+                spread = "bands, where there are any: one standard deviation"
+                yield f"*{figure.title}. Means over seeds; {spread}.*\n"
     if entry.finding:
         yield f"{entry.finding.strip()}\n"
 

@@ -203,7 +203,7 @@ def _figure1(test: Test, table2: Entry, name: str, part: str) -> Entry:
 
 
 def _figure2(test: Test, table2: Entry, name: str, part: str) -> Entry:
-    ratios = {f"oracle/tau_{q}": q for q in ("0.5", "0.7", "0.9", "1")}
+    ratios = {f"oracle/tau_{q}": f"q = {q}" for q in ("0.5", "0.7", "0.9", "1")}
     return Entry(
         name=name,
         title=f"Radius and quantile-to-mean ratios, {test.name} (Figure 2{part})",
