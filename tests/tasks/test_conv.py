@@ -144,7 +144,14 @@ def test_the_form_for_batches_is_convolution_then_pooling(shape, x64):
         np.testing.assert_allclose(a, b, atol=1e-10)
 
 
-@pytest.mark.parametrize("options", [{}, {"padding": "same", "activation": "tanh", "pool": 3}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"padding": "same", "activation": "tanh", "pool": 3},
+        {"activation": "none", "hidden": []},
+    ],
+)
 def test_a_network_says_the_same_of_a_batch_as_of_each_record(options, x64):
     """Also where a blank image makes all values of a pooling block equal."""
     task = make("cnn", shape=(16, 16, 2), classes=3, **options)

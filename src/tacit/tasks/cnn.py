@@ -4,7 +4,8 @@
 network of DP-FedEXP's central experiments on 28 x 28 images (4 and 8 filters of 4 x 4, dense 128 to
 32 to 10: 5,046 parameters); filters (2, 1) and no hidden layer give its small network (237). The
 paper's table names no pooling and one activation: 2 x 2 max pooling is the choice that leads to its
-128 inputs, and relu follows each convolution here.
+128 inputs, and relu follows each convolution here. A lone filter behind a relu may start dead; with
+``activation = "none"`` the pooling is the small network's only bend.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, Self
@@ -18,8 +18,13 @@ from tacit.tasks.by_layer import Study, columns, layered, tap, tapped_slopes
 from tacit.tasks.classifier import Classifier
 from tacit.tasks.initial import Weights, draw
 
-Activation = Literal["sigmoid", "relu", "tanh"]
-ACTIVATIONS = {"sigmoid": jax.nn.sigmoid, "relu": jax.nn.relu, "tanh": jnp.tanh}
+Activation = Literal["sigmoid", "relu", "tanh", "none"]
+ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+    "sigmoid": jax.nn.sigmoid,
+    "relu": jax.nn.relu,
+    "tanh": jnp.tanh,
+    "none": lambda x: x,  # for networks whose only bend is the pooling
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +82,7 @@ class MLP(Classifier):
 
 
 def dense_plan(inputs: int, outputs: int, activation: Activation) -> dict[str, Weights]:
-    """He's normal weights for relu, Glorot's for sigmoid and tanh."""
+    """He's normal weights for relu, Glorot's for the others."""
     variance = 2 / inputs if activation == "relu" else 2 / (inputs + outputs)
     return {"w": Weights((inputs, outputs), math.sqrt(variance)), "b": Weights((outputs,))}
 

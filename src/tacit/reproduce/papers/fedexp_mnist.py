@@ -31,6 +31,7 @@ _TABLE4: dict[tuple[str, str], tuple[float, float, float, float]] = {
     (CENTRAL, AVG): (92.88, 0.29, 0.1, 1.0),
     (CENTRAL, SCAFFOLD): (86.61, 0.52, 0.1, 0.3),
 }
+_SMALL = {"name": "small-cnn", "activation": "none"}
 _MNIST_GRID: Grid = {"algorithm.clip": (0.03, 0.1, 0.3, 1.0)}
 
 
@@ -49,7 +50,7 @@ def _mnist(row: str, method: str) -> Line:
                 "alpha": 0.3,
                 "equal_sizes": True,
             },
-            "task": {"name": "cnn" if row == CENTRAL else "small-cnn"},
+            "task": {"name": "cnn"} if row == CENTRAL else _SMALL,
             "privacy": like.config["privacy"],
             "algorithm": {
                 **like.config["algorithm"],
@@ -97,7 +98,11 @@ TABLE4 = Entry(
     finding=(
         "The pairs of step and radius are read from a table that is garbled in the copy of the"
         " paper that we have. Whether the averages are over models of single rounds or of the last"
-        " two iterates is not stated; we take the returned model of each round."
+        " two iterates is not stated; we take the returned model of each round. The small network"
+        " of the local rows has no activation behind its convolutions: the paper's Table 3 lists"
+        " none there. With a relu its only second filter can start dead: DP-FedEXP's first run"
+        " here, LDP (Gaussian), had 79.99, 60.60 and 80.02 % with three seeds, and the second of"
+        " them stayed at 11 % for 30 rounds."
     ),
     minutes=800,
 )
