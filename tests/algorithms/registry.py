@@ -128,9 +128,18 @@ def stays_in_its_ball(outcome: Outcome) -> None:
 def server_control_is_the_mean(outcome: Outcome) -> None:
     """SCAFFOLD: the server's control variate is the mean of the clients'."""
     for state, clients in zip(outcome.states, outcome.clients, strict=True):
-        own = clients.get("c", clients)  # at client level they keep the server's as well
         for name, control in state.control.items():
-            np.testing.assert_allclose(control, own[name].mean(axis=0), atol=1e-12)
+            np.testing.assert_allclose(control, clients[name].mean(axis=0), atol=1e-12)
+
+
+def own_controls_hold_no_noise(outcome: Outcome) -> None:
+    """SCAFFOLD at client level: after round one c_i is a clipped update over K eta, noise apart."""
+    algorithm = outcome.algorithm
+    longest = algorithm.clip / (algorithm.local_steps * algorithm.local_lr)
+    for name, rows in outcome.clients[1].items():
+        norms = np.linalg.norm(np.reshape(rows, (len(rows), -1)), axis=1)
+        assert (norms <= longest * (1 + 1e-9)).all(), name
+    assert any(np.any(rows != 0) for rows in outcome.clients[1].values())
 
 
 def noise_falls(outcome: Outcome) -> None:
@@ -321,7 +330,12 @@ CASES: tuple[Case, ...] = (
     Case(
         id="dp-scaffold-privunit",
         algorithm=lambda: DPScaffold(protects="client", mechanism="privunit", local_steps=2),
-        properties=(server_control_is_the_mean,),
+        properties=(own_controls_hold_no_noise,),
+    ),
+    Case(
+        id="dp-scaffold-local",
+        algorithm=lambda: DPScaffold(protects="client", noise=30.0, local_steps=2),
+        properties=(own_controls_hold_no_noise,),
     ),
     Case(
         id="dynamic-ldp",

@@ -9,8 +9,11 @@
 Record level (each local gradient is a DP-SGD release): y, and with option II c_i, are functions of
 released gradients, so nothing more is charged; option I charges one more gradient a round. Client
 level (noise on the message or the aggregate): the server finds the change of c from the released Dy
-by option II alone; a client's own message may be PrivUnit's (``mechanism = "privunit"``). Signs and
-the K eta in the denominator are where others have gone wrong.
+by option II alone, and a client its own c_i from its clipped Dy before the noise: c_i never leaves
+it, and whatever it is the next message is bounded and noised. (With the noise in c_i, an update
+would begin with the last round's noise, and little else would fit into the clip.) A message may be
+PrivUnit's (``mechanism = "privunit"``). Signs and the K eta in the denominator are where others
+have gone wrong.
 """
 
 from __future__ import annotations
@@ -122,7 +125,6 @@ class DPScaffold(Algorithm):
                     server=self._server_from_updates(population),
                     releases={"update": self.release},
                     send=_model_and_control,
-                    remember=self._remember,
                 ),
             )
         releases = {"update": self.release}
@@ -173,9 +175,11 @@ class DPScaffold(Algorithm):
         return work
 
     def _client_level(self, task: Task) -> Any:
+        bound = self.release.bound
+
         def work(
-            moment: Moment, own: Tree, data: ClientData, sent: tuple[Params, Params]
-        ) -> tuple[Message, Tree]:
+            moment: Moment, own: Params, data: ClientData, sent: tuple[Params, Params]
+        ) -> tuple[Message, Params]:
             params, control = sent
             reached = local.gradient_steps(
                 task,
@@ -185,17 +189,12 @@ class DPScaffold(Algorithm):
                 data,
                 steps=self.local_steps,
                 step_size=self.local_lr,
-                correction=tree.subtract(control, own["c"]),
+                correction=tree.subtract(control, own),
             )
-            return {"update": tree.subtract(reached, params)}, {"c": own["c"], "server": control}
+            update = tree.subtract(reached, params)
+            return {"update": update}, self.renewed(own, control, bound(update))
 
         return work
-
-    def _remember(self, own: Tree, released: Message) -> Tree:
-        """Option II from what was released (or bounded, when the server adds the noise)."""
-        update = self.release.mechanism.vector(released["update"])
-        renewed = self.renewed(own["c"], own["server"], update)
-        return {"c": renewed, "server": own["server"]}
 
     def renewed(self, own: Params, control: Params, update: Params) -> Params:
         """c_i - c + (x - y) / (K eta), with update = y - x."""
@@ -232,9 +231,8 @@ class DPScaffold(Algorithm):
         return State(params, jnp.zeros((), jnp.int32), tree.zeros_like(params))
 
     def init_client(self, params: Params) -> Tree:
-        """c_i = 0; at client level the client also keeps the c that it was sent."""
-        zeros = tree.zeros_like(params)
-        return zeros if self.protects == "record" else {"c": zeros, "server": zeros}
+        """c_i = 0."""
+        return tree.zeros_like(params)
 
     def with_noise(self, noise: float, phase: str | None = None) -> Self:
         """Noise in units of the clip; for PrivUnit the factor that divides its budgets."""
