@@ -149,9 +149,9 @@ _ROUNDS = (
     " to 65 % (`benchmarks/adaptdp_reach.py`): its data or features differ from what it describes."
 )
 TABLE2_T3 = _table2(
-    T3, "t3", _ROUNDS, "mnist", seeds=3, looks=10, minutes=60, keep=("oracle/loss", *_CURVES)
+    T3, "t3", _ROUNDS, "mnist", seeds=3, looks=10, minutes=7, keep=("oracle/loss", *_CURVES)
 )
-TABLE2_T4 = _table2(T4, "t4", _ROUNDS, "fashion-mnist", seeds=3, looks=10, minutes=60)
+TABLE2_T4 = _table2(T4, "t4", _ROUNDS, "fashion-mnist", seeds=3, looks=10, minutes=7)
 
 
 def _moderate(test: Test, summary: Summary) -> list[Verdict]:

@@ -199,7 +199,7 @@ FIGURE2 = Entry(
         " of its limit after 1,000, 3,000 and 5,000 rounds. From a start at zero the part of the"
         " error that falls with more rounds is smaller than that. Static noise has no limit."
     ),
-    minutes=15,
+    minutes=8,
 )
 
 

@@ -126,7 +126,7 @@ TABLE2_FMNIST = Entry(
         " with 7.6 (the column of epsilon 1) both methods still stand near 80 %. The paper's noise"
         " was several times what its budgets need; norm/table2-fmnist-noise looks for how many."
     ),
-    minutes=90,
+    minutes=14,
 )
 
 TABLE2_CIFAR10 = Entry(
