@@ -124,7 +124,7 @@ TABLE2_FMNIST = Entry(
         " units of C), and no number of rounds explains it: the step shrinks by 0.99 a round, so"
         " more than about 300 rounds change little, 500 rounds would need noise of 4.1 and 9.0, and"
         " with 7.6 (the column of epsilon 1) both methods still stand near 80 %. The paper's noise"
-        " was several times what its budgets need; norm/table2-fmnist-noise looks for how many."
+        " was several times what its budgets need: see norm/table2-fmnist-noise."
     ),
     minutes=14,
 )
@@ -185,7 +185,13 @@ NOISE_FMNIST = Entry(
             log="x",
         ),
     ),
-    minutes=15,
+    finding=(
+        "With 100 rounds the accuracies printed for epsilon 5 belong to a noise of about 16, which"
+        " truly gives an epsilon of 0.44; those printed for epsilon 2 to one beyond 40, an epsilon"
+        " below 0.16. The paper paid for far more privacy than it claims. At such noise the two"
+        " bounds are equal: the best C is below every update, and clipping is normalising."
+    ),
+    minutes=6,
 )
 
 ENTRIES = (TABLE2_FMNIST, NOISE_FMNIST, TABLE2_CIFAR10)
