@@ -189,7 +189,7 @@ NOISE_FMNIST = Entry(
         "With 100 rounds the accuracies printed for epsilon 5 belong to a noise of about 16, which"
         " truly gives an epsilon of 0.44; those printed for epsilon 2 to one beyond 40, an epsilon"
         " below 0.16. The paper paid for far more privacy than it claims. At such noise the two"
-        " bounds are equal: the best C is below every update, and clipping is normalising."
+        " bounds are equal: the best C is below nearly every update, so clipping is normalising."
     ),
     minutes=6,
 )
