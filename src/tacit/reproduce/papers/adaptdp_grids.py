@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from tacit.reproduce.entry import Entry, Line, Printed, changed
 from tacit.reproduce.papers.adaptdp import (
@@ -115,47 +117,46 @@ def _clients(test: Test, count: int, level: int, method: str) -> Line:
     )
 
 
-def _table3(test: Test, table2: Entry, minutes: float) -> Entry:
+def _entry(table2: Entry, number: int, lines: Iterable[Line], **more: Any) -> Entry:
+    """Another table of the same test, as printed: its honest budgets stand with Table 2."""
     return Entry(
-        name=table2.name.replace("table2", "table3"),
-        title=f"Training loss at every point of the grid, {test.name} (Table 3)",
-        claim=f"AdaptDP-FedAvg is better at equal step and radius ({test.name}).",
+        name=table2.name.replace("table2", f"table{number}"),
         quantity=LOSS,
-        lines=tuple(
-            _cell(test, step, radius, level, method)
-            for step, radius in _TABLE3[test.name]
-            for level in range(len(LEVELS))
-            for method in (AVG, ADAPT)
-        ),
+        lines=tuple(lines),
         delta=DELTA,
         seeds=3,
         budgets=(),
         looks=table2.looks,
         judge=partial(better, first=ADAPT, second=AVG),
         needs=table2.needs,
+        **more,
+    )
+
+
+_COLUMNS = tuple((level, method) for level in range(len(LEVELS)) for method in (AVG, ADAPT))
+
+
+def _table3(test: Test, table2: Entry, minutes: float) -> Entry:
+    points = _TABLE3[test.name]
+    return _entry(
+        table2,
+        3,
+        (_cell(test, *point, *column) for point in points for column in _COLUMNS),
+        title=f"Training loss at every point of the grid, {test.name} (Table 3)",
+        claim=f"AdaptDP-FedAvg is better at equal step and radius ({test.name}).",
         finding=f"{table2.finding} Honest budgets stand with Table 2.",
         minutes=minutes,
     )
 
 
 def _table4(test: Test, table2: Entry, minutes: float) -> Entry:
-    return Entry(
-        name=table2.name.replace("table2", "table4"),
+    counts = _TABLE4[test.name]
+    return _entry(
+        table2,
+        4,
+        (_clients(test, count, *column) for count in counts for column in _COLUMNS),
         title=f"Training loss with four and six clients, {test.name} (Table 4)",
         claim=f"AdaptDP-FedAvg is better with four and six clients as well ({test.name}).",
-        quantity=LOSS,
-        lines=tuple(
-            _clients(test, count, level, method)
-            for count in _TABLE4[test.name]
-            for level in range(len(LEVELS))
-            for method in (AVG, ADAPT)
-        ),
-        delta=DELTA,
-        seeds=3,
-        budgets=(),
-        looks=table2.looks,
-        judge=partial(better, first=ADAPT, second=AVG),
-        needs=table2.needs,
         finding="Clients hold 1,500 records each, as with two, and the hyperparameters that the"
         " paper chose for two. Honest budgets stand with Table 2.",
         minutes=minutes,
@@ -178,7 +179,7 @@ TABLE5 = Entry(
     title="Training loss of a network that is not convex (Table 5)",
     claim="AdaptDP-FedAvg is better with a network that is not convex (MNIST).",
     quantity=LOSS,
-    lines=tuple(_network(level, method) for level in range(len(LEVELS)) for method in (AVG, ADAPT)),
+    lines=tuple(_network(*column) for column in _COLUMNS),
     delta=DELTA,
     seeds=3,
     budgets=(),
