@@ -63,8 +63,14 @@ class Release:
         """What one round costs a client that holds ``records`` records.
 
         The cohort amplifies only what is noised over the cohort: who else takes part hides nothing
-        of a client's own message from the server.
+        of a client's own message from the server. Nor does noise hide that the message is there,
+        so neighbours that add or remove a client are refused for it.
         """
+        if self.at == "message" and relation == "add-remove":
+            raise TacitError(
+                "a local message hides what a client says, not that it is there: use the relation"
+                " replace-one."
+            )
         sampling: SamplingScheme = Everyone()
         if self.at == "aggregate":
             sampling = cohort

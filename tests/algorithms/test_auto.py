@@ -353,8 +353,6 @@ def test_a_client_who_speaks_once_pays_once_however_long_the_run_is() -> None:
 def test_what_does_not_go_together_is_refused() -> None:
     with pytest.raises(TacitError, match="label prior"):
         Auto(protects="record", prior=True)
-    with pytest.raises(TacitError, match="replace-one"):
-        AutoLocal(relation="add-remove")
     with pytest.raises(TacitError, match="at least once"):
         AutoLocal(times=0)
     with pytest.raises(TacitError, match="cannot take turns"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -32,6 +33,7 @@ from tacit.accounting import DpEvent, Ledger, compose
 from tacit.accounting.events import in_turn
 from tacit.algorithm import releases
 from tacit.data.federation import Federation
+from tacit.errors import TacitError
 from tacit.release import At, Release
 from tacit.simulation import Simulator
 from tacit.simulation.devices import precision
@@ -59,6 +61,18 @@ def test_erasure_and_times(case: Case) -> None:
             assert answers(case, first) == answers(case, second)
     assert_same_bits(one.server, other.server)
     assert engine.traces == 1
+
+
+def test_noise_of_a_client_does_not_hide_that_it_answers(case: Case) -> None:
+    """A message that a client noises itself has no add-remove guarantee, in any method."""
+    method = case.planned()
+    found = releases(method, case.task(), case.population).values()
+    if all(release.at != "message" for release in found):
+        pytest.skip("no message is noised by its client")
+    told = replace(method, relation="add-remove")
+    if told.relation == "add-remove":  # DP-FedAvg, whose default that is, takes replace-one itself
+        with pytest.raises(TacitError, match="use the relation replace-one"):
+            replace(plan_of(case), algorithm=told).guarantee(1e-5)
 
 
 def is_local(case: Case) -> bool:

@@ -216,8 +216,6 @@ def test_the_correction_makes_the_step_follow_its_target(problem: Problem) -> No
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"trust": "local", "relation": "add-remove"}, "replace-one"),
-        ({"trust": "local-privunit", "relation": "add-remove"}, "replace-one"),
         ({"step": "naive"}, "only local noise needs"),
         ({"max_step": 0.5}, "never below 1"),
         ({"local_lr": 0.0}, "positive local_lr"),

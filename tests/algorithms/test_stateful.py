@@ -77,7 +77,6 @@ def test_scaffold_has_the_right_sign_and_denominator(options, optimum):
     [
         {"protects": "record"},
         {"protects": "client", "noise_at": "aggregate"},
-        {"protects": "client", "relation": "add-remove"},
     ],
 )
 def test_scaffold_refuses_privunit_where_it_would_not_be_local(options):

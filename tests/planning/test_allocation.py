@@ -12,7 +12,7 @@ from tacit.accounting import Budget
 from tacit.algorithm import Population
 from tacit.errors import TacitError
 from tacit.planning.advice import Problem, advise, honest_word
-from tacit.planning.allocation import dynamic_levels, effective_rounds, static_levels
+from tacit.planning.allocation import dynamic_levels, static_levels
 from tacit.planning.scaffnew_plan import (
     ScaffNewProblem,
     bound_curve,
@@ -36,8 +36,6 @@ def test_every_allocation_spends_exactly_the_budget(rounds, contraction, most):
 
 def test_without_contraction_the_allocation_is_static():
     assert dynamic_levels(7, 1.0) == pytest.approx(static_levels(7))
-    assert effective_rounds(100, 1.0) == 100
-    assert effective_rounds(10_000, 1 - 0.00125) == 3200
 
 
 def test_dynamic_beats_static_for_the_error_that_it_minimises():

@@ -46,11 +46,6 @@ class AutoLocal(OneGradient):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.relation != "replace-one":
-            raise TacitError(
-                "a local message hides what a client says, not that it is there: use"
-                " the relation replace-one."
-            )
         if self.times < 1:
             raise TacitError(f"a client speaks at least once, not {self.times} times.")
         if self.population is not None:

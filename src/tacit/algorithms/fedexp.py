@@ -77,11 +77,6 @@ class DPFedEXP(Algorithm):
     def __post_init__(self) -> None:
         if self.local_steps < 1 or not 0 < self.local_lr < float("inf"):
             raise TacitError("give at least one local step, and a positive local_lr.")
-        if self.trust.startswith("local") and self.relation != "replace-one":
-            raise TacitError(
-                "a local message hides what a client says, not that it is there: use"
-                " the relation replace-one."
-            )
         if self.step == "naive" and not self.trust.startswith("local"):
             raise TacitError(
                 "the naive step leaves out a correction that only local noise needs: compare it"

@@ -79,11 +79,6 @@ class DPScaffold(Algorithm):
                 "PrivUnit noises a client's whole message: set protects = 'client' and noise_at ="
                 " 'message', or take the mechanism 'gaussian'."
             )
-        if self.mechanism == "privunit" and self.relation != "replace-one":
-            raise TacitError(
-                "a local message hides what a client says, not that it is there: use the relation"
-                " replace-one."
-            )
         if self.option == "I" and self.protects == "client":
             raise TacitError(
                 "option I needs a gradient release of its own; at client level use option II, whose"

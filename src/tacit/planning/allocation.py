@@ -35,10 +35,3 @@ def dynamic_levels(rounds: int, contraction: float, most: float | None = None) -
     levels = [math.exp(min(e, limit)) for e in exponents]
     total = math.sqrt(math.fsum(level**-2 for level in levels))
     return tuple(level * total for level in levels)
-
-
-def effective_rounds(rounds: int, contraction: float) -> int:
-    """T_eff = min(T, ceil(4 / (1 - c))): earlier rounds hold next to nothing of the budget."""
-    if contraction >= 1:
-        return rounds
-    return min(rounds, math.ceil(4 / (1 - contraction) - 1e-6))

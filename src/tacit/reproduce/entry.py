@@ -144,6 +144,28 @@ class Entry:
         """The paper's short name."""
         return self.name.split("/")[0]
 
+    def view(
+        self,
+        name: str,
+        title: str,
+        claim: str,
+        figures: tuple[Figure, ...],
+        judge: Callable[[Summary], list[Verdict]] | None = None,
+    ) -> Entry:
+        """Another figure of the same runs."""
+        return Entry(
+            name=name,
+            title=title,
+            claim=claim,
+            figures=figures,
+            judge=judge,
+            of=self.name,
+            quantity=self.quantity,
+            lines=(),
+            delta=self.delta,
+            needs=self.needs,
+        )
+
     def stages(self, line: Line) -> tuple[Stage, ...]:
         """The stages of a line."""
         return (None, *self.budgets) if line.stages is None else line.stages

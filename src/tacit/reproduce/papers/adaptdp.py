@@ -180,14 +180,10 @@ def _shown(test: Test) -> str:
 
 
 def _figure1(test: Test, table2: Entry, name: str, part: str) -> Entry:
-    return Entry(
+    return table2.view(
         name=name,
         title=f"Training loss over the rounds, {test.name} (Figure 1{part})",
         claim="AdaptDP-FedAvg ends below DP-FedAvg.",
-        of=table2.name,
-        quantity=LOSS,
-        lines=(),
-        delta=DELTA,
         figures=(
             Figure(
                 name="loss",
@@ -204,15 +200,11 @@ def _figure1(test: Test, table2: Entry, name: str, part: str) -> Entry:
 
 def _figure2(test: Test, table2: Entry, name: str, part: str) -> Entry:
     ratios = {f"oracle/tau_{q}": f"q = {q}" for q in ("0.5", "0.7", "0.9", "1")}
-    return Entry(
+    return table2.view(
         name=name,
         title=f"Radius and quantile-to-mean ratios, {test.name} (Figure 2{part})",
         claim=f"The radius falls with the gradients, and the ratios stay moderate ({test.name}).",
-        of=table2.name,
         judge=partial(_moderate, test),
-        quantity=LOSS,
-        lines=(),
-        delta=DELTA,
         figures=(
             Figure(
                 name="radius",

@@ -128,15 +128,11 @@ def _falls(summary: Summary) -> list[Verdict]:
     return [Verdict(None, answer, "; ".join(parts), parts[0].split(": ")[1])]
 
 
-FIGURE3 = Entry(
+FIGURE3 = FIGURE2.view(
     name="fedexp/figure3",
     title="Global step sizes over the rounds, synthetic regression",
     claim="The step size falls while training goes on.",
-    of=FIGURE2.name,
     judge=_falls,
-    quantity=_DISTANCE,
-    lines=(),
-    delta=DELTA,
     figures=(
         Figure(
             name="steps",

@@ -137,15 +137,11 @@ def _more_signal(summary: Summary) -> list[Verdict]:
 _RATIO = "oracle/signal_to_noise"
 _SHOWN = ("I1, step 0.001, C 100", "I1, step 0.001, C 40")
 
-FIGURE3 = Entry(
+FIGURE3 = FIGURE2.view(
     name="norm/figure3",
     title="Signal-to-noise ratio over the rounds (Figure 3)",
     claim="The ratio of signal to noise is never lower for normalised updates.",
-    of=FIGURE2.name,
     judge=_more_signal,
-    quantity=_GAP,
-    lines=(),
-    delta=1e-6,
     figures=(
         Figure(
             name="snr",
@@ -158,14 +154,10 @@ FIGURE3 = Entry(
     ),
 )
 
-FIGURE1 = Entry(
+FIGURE1 = FIGURE2.view(
     name="norm/figure1",
     title="Suboptimality over the rounds (Figure 1, left)",
     claim="Normalising ends below clipping where C is above the updates.",
-    of=FIGURE2.name,
-    quantity=_GAP,
-    lines=(),
-    delta=1e-6,
     figures=FIGURE2.figures,
 )
 
