@@ -153,6 +153,14 @@ def test_ranges_map_to_one_and_clip() -> None:
         features.make_map({"name": "ranges", "low": 1.0}).apply(np.zeros((1, 2)))
 
 
+def test_standard_numbers_are_not_put_on_an_edge() -> None:
+    made = features.make_map({"name": "standard", "mean": 0.5, "scale": [0.25, 2.0]})
+    np.testing.assert_allclose(made.apply(np.array([[1.0, -3.5]])), [[2, -2]], atol=1e-6)
+    for scale in (0.0, -1.0, float("nan")):
+        with pytest.raises(ConfigError, match="every scale above"):
+            features.make_map({"name": "standard", "scale": scale}).apply(np.zeros((1, 2)))
+
+
 def doubled(x: np.ndarray) -> np.ndarray:
     """Stands for a frozen network."""
     return 2.0 * np.asarray(x, np.float32).reshape(len(x), -1)

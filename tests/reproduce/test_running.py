@@ -176,6 +176,21 @@ def test_a_redrawn_problem_is_that_of_its_seed() -> None:
     assert both[0].curves != both[1].curves
 
 
+def test_features_are_applied_before_training() -> None:
+    plain = {
+        "data": {"name": "digits", "clients": 3},
+        "task": {"name": "multinomial"},
+        "privacy": {"noise": 1.0, "delta": 1e-5},
+        "algorithm": {"name": "dp-fedavg"},
+        "train": {"rounds": 1},
+    }
+    mapped = {**plain, "features": [{"name": "standard", "mean": 0.5, "scale": 0.25}]}
+    before, after = (prepare(config, 1e-5).federation for config in (plain, mapped))
+    for part in ("records", "test"):
+        raw, found = getattr(before, part)["x"], getattr(after, part)["x"]
+        np.testing.assert_allclose(found, (raw - 0.5) / 0.25, atol=1e-5)
+
+
 def test_fewer_records_of_a_dataset() -> None:
     asked = config(0.5) | {
         "data": {"name": "digits", "split": "iid", "clients": 2, "take": 30},

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tacit.errors import ConfigError
 from tacit.tasks import make
 from tacit.tasks.conv import conv2d, depthwise2d, max_pool, output_size, tile_width
 from tacit.tasks.conv_batch import conv_pool
@@ -168,6 +169,18 @@ def test_a_network_says_the_same_of_a_batch_as_of_each_record(options, x64):
 
     for a, b in zip(gradient(task.losses), gradient(each), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-10)
+
+
+def test_a_network_may_start_as_pytorch_s_layers_do():
+    """Every weight and bias has a variance of 1 / (3 inputs)."""
+    made = make("cnn", shape=(28, 28, 1), classes=10, start="torch")
+    for name, inputs in {"conv0": 16, "conv1": 64, "dense0": 128, "dense1": 32}.items():
+        draws = [made.init(jax.random.key(seed))[name] for seed in range(40)]
+        for part in ("w", "b"):
+            values = np.stack([np.asarray(draw[part]) for draw in draws])
+            assert values.std() == pytest.approx((3 * inputs) ** -0.5, rel=0.15)
+    with pytest.raises(ConfigError, match="'he' or 'torch'"):
+        make("cnn", shape=(28, 28, 1), classes=10, start="zeros")
 
 
 @given(st.integers(1, 64), st.integers(1, 7), st.integers(1, 300))

@@ -72,6 +72,22 @@ class Ranges(FeatureMap):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Standard(FeatureMap):
+    """Numbers minus a PUBLIC mean, over a PUBLIC scale; nothing is put on an edge."""
+
+    mean: float | tuple[float, ...] = 0.0
+    scale: float | tuple[float, ...] = 1.0
+    assumes: ClassVar[str] = "mean and scale are known without looking at the records"
+
+    def apply(self, x: Features) -> Features:
+        """(x - mean) / scale."""
+        scale = np.asarray(self.scale)
+        if not (np.isfinite(scale) & (scale > 0)).all():
+            raise ConfigError("the feature map 'standard' needs every scale above 0.")
+        return np.asarray((x.astype(np.float64) - np.asarray(self.mean)) / scale, np.float32)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Scattering(FeatureMap):
     """First-order scattering of images, 17 x 8 x 8 numbers, with local contrast."""
 
@@ -178,6 +194,7 @@ MAPS: dict[str, type[FeatureMap]] = {
     "projection": Projection,
     "random-fourier": RandomFourier,
     "ranges": Ranges,
+    "standard": Standard,
     "scattering": Scattering,
     "unit": Unit,
 }

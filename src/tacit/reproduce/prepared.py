@@ -19,6 +19,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from tacit import features
 from tacit.accounting import Budget, Guarantee
 from tacit.algorithm import Population
 from tacit.algorithms import registry as algorithms
@@ -69,10 +70,12 @@ def prepare(config: Config, delta: float, *, data_seed: int | None = None) -> Pr
     plain["train"].pop("block", None)
     checked = RunConfig.from_dict(plain)
     federation = _federation(json.dumps(data, sort_keys=True), take)
-    features = federation.records["x" if "x" in federation.records else "a"]
+    if checked.features:
+        federation = features.apply(federation, checked.features)
+    numbers = federation.records["x" if "x" in federation.records else "a"]
     task = tasks.make(
         checked.task.name,
-        shape=features.shape[1:],
+        shape=numbers.shape[1:],
         classes=federation.classes,
         **checked.task.options,
     )

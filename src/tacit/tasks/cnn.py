@@ -5,7 +5,8 @@ network of DP-FedEXP's central experiments on 28 x 28 images (4 and 8 filters of
 32 to 10: 5,046 parameters); filters (2, 1) and no hidden layer give its small network (237). The
 paper's table names no pooling and one activation: 2 x 2 max pooling is the choice that leads to its
 128 inputs, and relu follows each convolution here. A lone filter behind a relu may start dead; with
-``activation = "none"`` the pooling is the small network's only bend.
+``activation = "none"`` the pooling is the small network's only bend. ``start = "torch"`` begins
+with the smaller weights, and the biases, of PyTorch's layers.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import jax
 import jax.numpy as jnp
@@ -58,9 +59,12 @@ class CNN(ImageClassifier):
     hidden: tuple[int, ...] = (32,)
     activation: Activation = "relu"
     padding: Padding = "valid"
+    start: Literal["he", "torch"] = "he"
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.start not in ("he", "torch"):
+            raise ConfigError(f"start is {self.start!r}; give 'he' or 'torch'.")
         require_positive(kernel=self.kernel, pool=self.pool)
         for name, sizes in (("filters", self.filters), ("hidden", self.hidden)):
             for size in sizes:
@@ -68,7 +72,7 @@ class CNN(ImageClassifier):
         self._flat_size()
 
     def init(self, key: Array) -> Params:
-        """Weights that keep the size of signals, and zero biases."""
+        """Weights that keep the size of signals and zero biases, or all as small as PyTorch's."""
         channels = (self.image[2], *self.filters)
         sizes = (self._flat_size(), *self.hidden, self.classes)
         plan = {
@@ -77,6 +81,8 @@ class CNN(ImageClassifier):
         }
         for i, pair in enumerate(itertools.pairwise(sizes)):
             plan[f"dense{i}"] = dense_plan(*pair, self.activation)
+        if self.start == "torch":
+            plan = {name: _like_torch(layer) for name, layer in plan.items()}
         return draw(key, plan)
 
     def output(self, params: Params, record: Record) -> Array:
@@ -177,6 +183,12 @@ def image_shape(
     raise ConfigError(
         f"records of shape {shape} are no images: state image = [height, width, channels]."
     )
+
+
+def _like_torch(layer: dict[str, Weights]) -> dict[str, Weights]:
+    """Weights and biases with a variance of 1 / (3 inputs), that of PyTorch's uniform start."""
+    spread = 1 / math.sqrt(3 * math.prod(layer["w"].shape[:-1]))
+    return {name: Weights(weights.shape, spread) for name, weights in layer.items()}
 
 
 def conv_plan(kernel: int, inputs: int, outputs: int) -> dict[str, Weights]:

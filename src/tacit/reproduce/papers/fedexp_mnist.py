@@ -32,7 +32,9 @@ _TABLE4: dict[tuple[str, str], tuple[float, float, float, float]] = {
     (CENTRAL, AVG): (92.88, 0.29, 0.1, 1.0),
     (CENTRAL, SCAFFOLD): (86.61, 0.52, 0.1, 0.3),
 }
-_SMALL = {"name": "small-cnn", "activation": "none"}
+_LARGE = {"name": "cnn", "start": "torch"}
+_SMALL = {"name": "small-cnn", "activation": "none", "start": "torch"}
+_PIXELS = {"name": "standard", "mean": 0.1307, "scale": 0.3081}
 _MNIST_GRID: Grid = {"algorithm.clip": (0.03, 0.1, 0.3, 1.0)}
 
 
@@ -51,7 +53,8 @@ def _mnist(row: str, method: str) -> Line:
                 "alpha": 0.3,
                 "equal_sizes": True,
             },
-            "task": {"name": "cnn"} if row == CENTRAL else _SMALL,
+            "features": [_PIXELS],
+            "task": _LARGE if row == CENTRAL else _SMALL,
             "privacy": like.config["privacy"],
             "algorithm": {
                 **like.config["algorithm"],
