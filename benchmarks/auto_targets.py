@@ -40,6 +40,7 @@ RULE = 3
 SEEDS = (0, 1, 2)
 LDA128 = ("scattering", {"name": "projection", "dimensions": 128})
 PCA1088 = ("scattering", {"name": "projection", "kind": "pca", "dimensions": 1088})
+POWERS = ({"name": "power", "exponent": 0.75},)
 LDA64 = ("scattering", {"name": "projection", "dimensions": 64})
 
 
@@ -65,6 +66,9 @@ TARGETS: dict[str, Target] = {
         FASHION, Auto(), {5: 89.5, 2: 88.0, 1: 86.0}, PCA1088, "whitened scattering, central"
     ),
     "B": Target(CIFAR, Auto(), {5: 85.3, 2: 84.0, 1: 83.0}, (), "public network, central"),
+    "B'": Target(
+        CIFAR, Auto(), {5: 85.3, 2: 84.0, 1: 83.0}, POWERS, "the same to the power 0.75, central"
+    ),
     "C": Target(
         MNIST, PUBLIC, {15.46: 99.0, 8: 98.9, 2: 98.4, 1: 98.0}, LDA128, "glyph LDA 128, central"
     ),

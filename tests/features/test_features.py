@@ -161,6 +161,14 @@ def test_standard_numbers_are_not_put_on_an_edge() -> None:
             features.make_map({"name": "standard", "scale": scale}).apply(np.zeros((1, 2)))
 
 
+def test_powers_keep_signs() -> None:
+    made = features.make_map({"name": "power"})
+    np.testing.assert_allclose(made.apply(np.array([[4.0, -9.0, 0.0]])), [[2, -3, 0]], atol=1e-6)
+    for exponent in (0.0, -0.5, 2.0):
+        with pytest.raises(ConfigError, match="above 0, at most 1"):
+            features.make_map({"name": "power", "exponent": exponent}).apply(np.ones((1, 2)))
+
+
 def doubled(x: np.ndarray) -> np.ndarray:
     """Stands for a frozen network."""
     return 2.0 * np.asarray(x, np.float32).reshape(len(x), -1)

@@ -88,6 +88,21 @@ class Standard(FeatureMap):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Power(FeatureMap):
+    """Numbers to a power below 1, with their sign: a few large ones do not fill a unit record."""
+
+    exponent: float = 0.5
+    assumes: ClassVar[str] = "nothing: each number is mapped alone"
+
+    def apply(self, x: Features) -> Features:
+        """sign(x) |x|^exponent."""
+        if not 0 < self.exponent <= 1:
+            raise ConfigError("the feature map 'power' needs an exponent above 0, at most 1.")
+        numbers = x.astype(np.float64)
+        return np.asarray(np.sign(numbers) * np.abs(numbers) ** self.exponent, np.float32)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Scattering(FeatureMap):
     """First-order scattering of images, 17 x 8 x 8 numbers, with local contrast."""
 
@@ -195,6 +210,7 @@ MAPS: dict[str, type[FeatureMap]] = {
     "random-fourier": RandomFourier,
     "ranges": Ranges,
     "standard": Standard,
+    "power": Power,
     "scattering": Scattering,
     "unit": Unit,
 }
