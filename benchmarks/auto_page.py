@@ -17,7 +17,7 @@ PAGES = (Path("docs/explanation/auto.md"), Path("README.md"))
 _MARK = re.compile(
     r"(<!-- auto-(?P<name>[a-z]+): begin -->\n).*?(<!-- auto-(?P=name): end -->)", re.DOTALL
 )
-_HEADLINE = ("A", "A'", "B", "C", "D")
+_HEADLINE = ("A", "A'", "B", "B'", "C", "D")
 
 
 def rows_of(name: str) -> list[dict[str, Any]]:
