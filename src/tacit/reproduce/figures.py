@@ -83,7 +83,8 @@ def _logarithmic(axis: Any, set_scale: Any) -> None:
     set_scale("log")
     low, high = axis.get_view_interval()
     if high < 100 * low:
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        wide = high > 10 * low
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if wide else (1, 1.5, 2, 3, 5, 7)))
         axis.set_minor_formatter(NullFormatter())
     if low >= 1e-3 and high <= 1e4:
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
