@@ -55,6 +55,18 @@ def test_an_entry_runs_is_kept_and_goes_on(
     assert "289.4" in (docs / "results.md").read_text()
 
 
+def test_only_some_lines_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    folder = ("--results", str(tmp_path))
+    found = answer(capsys, "fedexp/table1", *folder, "--only", "500, dp-fedavg", "--printed")
+    lines = found["entries"][0]["lines"]
+    assert [(line["row"], line["method"]) for line in lines] == [("CDP, d = 500", "DP-FedAvg")]
+    kept = (tmp_path / "fedexp" / "table1.jsonl").read_text().splitlines()
+    assert len(kept) == len(lines)
+    whole = answer(capsys, "fedexp/table1", *folder)["entries"][0]["lines"]
+    assert lines[0] in whole
+    assert len(whole) > len(lines)
+
+
 def test_quick_keeps_nothing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     found = answer(capsys, "fedexp/table1", "--results", str(tmp_path), "--quick")
     assert found["entries"][0]["lines"]
@@ -67,6 +79,8 @@ def test_quick_keeps_nothing(capsys: pytest.CaptureFixture[str], tmp_path: Path)
         (("fedexp/tabel1",), "did you mean 'fedexp/table1'"),
         (("scaffnew/figure4",), "provide"),
         (("check",), "there are no results to check"),
+        (("fedexp/table1", "--only", "cpd"), "no line with 'cpd'"),
+        (("fedexp/table1", "--only", "CDP", "--fresh"), "forgets all of an entry"),
         (("dynamic/figure2",), "`tacit data show a6a`"),
     ],
 )

@@ -9,7 +9,7 @@ from tacit.algorithms import registry as algorithms
 from tacit.data.catalogue import CATALOGUE
 from tacit.errors import ConfigError
 from tacit.reproduce.catalogue import ENTRIES, PAPERS, WAITING, find, source
-from tacit.reproduce.entry import Entry, Quantity, changed, quick
+from tacit.reproduce.entry import Entry, Quantity, changed, part, quick
 from tacit.run.config import RunConfig
 from tacit.tasks import registry as tasks
 
@@ -86,6 +86,16 @@ def test_honest_stages_drop_the_printed_noise() -> None:
     _, honest = next(line.candidates(2.0, 1e-4))
     assert "noise" not in honest["algorithm"]
     assert "radius_noise" not in honest["algorithm"]
+
+
+def test_a_part_of_an_entry_is_its_lines_with_a_name_and_its_first_stage() -> None:
+    whole = ENTRIES["fedexp/table4"]
+    some = part(whole, "cdp, dp-fed", printed=True)
+    assert [line.method for line in some.lines] == ["DP-FedEXP", "DP-FedAvg"]
+    assert {stage for line in some.lines for stage in some.stages(line)} == {None}
+    assert part(whole) == whole
+    with pytest.raises(ConfigError, match="no line with 'nothing': its lines are LDP"):
+        part(whole, "nothing")
 
 
 def test_changed_copies() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,6 +27,10 @@ def reproduce(
         str, typer.Argument(help="A name of `list`, a paper, `all`; or `list`, `check`, `page`.")
     ],
     quick: Annotated[bool, typer.Option("--quick", help="A few rounds, nothing kept.")] = False,
+    only: Annotated[str, typer.Option(help="Lines whose row or method contains this.")] = "",
+    printed: Annotated[
+        bool, typer.Option("--printed", help="The paper's settings, no honest budgets.")
+    ] = False,
     seeds: Annotated[int | None, typer.Option(help="Seeds to report.", min=1)] = None,
     jobs: Annotated[int, typer.Option(help="Processes to run in.", min=1)] = 1,
     resume: Annotated[
@@ -51,21 +56,30 @@ def reproduce(
     elif name == "page":
         _page(store, docs, readme, json=json)
     else:
-        _run(name, Store(None) if quick else store, quick, seeds, jobs, resume, json=json)
+        if not resume and (only or printed):
+            raise ConfigError("--fresh forgets all of an entry: leave out --only and --printed.")
+
+        def cut(entry: Entry) -> Entry:
+            from tacit.reproduce.entry import part
+            from tacit.reproduce.entry import quick as shortened
+
+            less = part(entry, only, printed=printed) if only or printed else entry
+            less = shortened(less) if quick else less
+            return replace(less, seeds=seeds) if seeds is not None else less
+
+        _run(name, Store(None) if quick else store, cut, jobs, resume, json=json)
 
 
 def _run(
     name: str,
     store: Store,
-    quick: bool,
-    seeds: int | None,
+    cut: Callable[[Entry], Entry],
     jobs: int,
     resume: bool,
     *,
     json: bool,
 ) -> None:
     from tacit.reproduce import catalogue
-    from tacit.reproduce.entry import quick as cut
     from tacit.reproduce.jobs import due
     from tacit.reproduce.runner import run_entry
     from tacit.reproduce.summary import Summary
@@ -73,9 +87,8 @@ def _run(
     wanted = list(dict.fromkeys(catalogue.source(entry).name for entry in catalogue.find(name)))
     shown: list[dict[str, Any]] = []
     for each in wanted:
-        entry = catalogue.ENTRIES[each]
-        entry = cut(entry) if quick else entry
-        entry = replace(entry, seeds=seeds) if seeds is not None else entry
+        whole = catalogue.ENTRIES[each]
+        entry = cut(whole)
         absent = catalogue.missing_data(entry)
         if absent and (due(entry, store) or not resume):  # what is there can be shown without
             if len(wanted) == 1:
@@ -86,7 +99,10 @@ def _run(
             store.forget(entry.name)
         with Watch(entry.name, quiet=json) as watch:
             run_entry(entry, store, jobs=jobs, on_step=watch)
-        summary = Summary(entry, store)
+        # A claim is about all lines, also of those that were run before.
+        summary = Summary(
+            entry if store.folder is None else replace(entry, lines=whole.lines), store
+        )
         shown.append({"name": each, "lines": _lines(entry, summary)})
         if not json:
             _print(entry, summary)

@@ -14,8 +14,10 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
+
+from tacit.errors import ConfigError
 
 if TYPE_CHECKING:
     from tacit.reproduce.prepared import Problem
@@ -171,6 +173,20 @@ class Entry:
         return (None, *self.budgets) if line.stages is None else line.stages
 
 
+def part(entry: Entry, only: str = "", *, printed: bool = False) -> Entry:
+    """The lines whose row or method contains ``only``; with ``printed`` as printed alone."""
+    names = [f"{line.row}, {line.method}" for line in entry.lines]
+    here = [only.lower() in name.lower() for name in names]
+    lines = list(itertools.compress(entry.lines, here))
+    if not lines:
+        raise ConfigError(
+            f"{entry.name} has no line with {only!r}: its lines are {'; '.join(names)}."
+        )
+    if printed:
+        lines = [replace(line, stages=entry.stages(line)[:1]) for line in lines]
+    return replace(entry, lines=tuple(lines))
+
+
 def changed(config: Config, changes: Mapping[str, Any]) -> dict[str, Any]:
     """A copy with ``section.key`` set; a value of None takes the key away."""
     result = copy.deepcopy(dict(config))
@@ -193,7 +209,6 @@ def stage_name(stage: Stage) -> str:
 
 def quick(entry: Entry, rounds: int = 3) -> Entry:
     """The same entry cut down to see that it works: few rounds, one seed, one point a grid."""
-    from dataclasses import replace
 
     def small(line: Line) -> Line:
         config = copy.deepcopy(dict(line.config))
