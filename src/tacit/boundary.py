@@ -30,7 +30,7 @@ def leave_client(
             released[name] = release.bound(squared)
             continue
         value = message[name]
-        if release.at == "step":  # its own steps have bounded and noised it
+        if release.at == "step" or release.by_record:  # bounded record by record
             released[name] = Unbounded()(value)  # but a client that diverged sends nothing
             continue
         bounded = release.bound(value)

@@ -42,8 +42,17 @@ class Release:
             raise TacitError(f"a release happens at a step, message or aggregate, not {self.at!r}.")
         if self.times < 1:
             raise TacitError(f"a release happens at least once a round, not {self.times} times.")
-        if self.at != "step" and (self.times != 1 or self.unit == "record"):
-            raise TacitError("only a release at a step is repeated or protects single records.")
+        if self.at != "step" and self.times != 1:
+            raise TacitError("only a release at a step is repeated.")
+        if self.unit == "record" and self.at == "message":
+            raise TacitError("noise on a message protects the client: protect records at a step.")
+        if self.by_record and not isinstance(self.batch, FullBatch):
+            raise TacitError("where the server noises a sum of records, all records are in it.")
+
+    @property
+    def by_record(self) -> bool:
+        """The client bounds each of its records and sends their sum; a trusted server noises it."""
+        return self.unit == "record" and self.at == "aggregate"
 
     def noised(
         self,

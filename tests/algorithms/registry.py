@@ -368,6 +368,20 @@ CASES: tuple[Case, ...] = (
         properties=(step_follows_the_noise,),
     ),
     Case(
+        id="auto-record-central",
+        algorithm=lambda: Auto(noise=1.0, protects="record", noise_at="aggregate"),
+        properties=(step_follows_the_noise,),
+    ),
+    Case(
+        id="auto-record-poisson",
+        algorithm=lambda: Auto(
+            noise=1.0,
+            protects="record",
+            noise_at="aggregate",
+            clients_per_round=PoissonCohort(0.6),
+        ),
+    ),
+    Case(
         id="auto-local",
         algorithm=lambda: AutoLocal(noise=0.25),
         properties=(step_follows_the_noise, a_client_pays_for_its_own_turns),

@@ -15,10 +15,11 @@ import pytest
 
 from tacit.accounting import Budget, Ledger, gdp_mu
 from tacit.accounting.events import Everyone
-from tacit.algorithm import ClientData, Population
+from tacit.algorithm import ClientData, Moment, Population
 from tacit.algorithms import Auto, AutoLocal
 from tacit.algorithms.one_gradient import with_prior
 from tacit.algorithms.private_mean import PrivateMean
+from tacit.boundary import leave_client
 from tacit.bounds import Clip, Normalize
 from tacit.data.federation import Federation
 from tacit.errors import TacitError
@@ -71,6 +72,7 @@ def test_the_step_is_that_of_the_rule(rounds: int) -> None:
         1 / (CLIENTS * mu): Auto(centre="public"),
         2 / (mu * math.sqrt(CLIENTS)): AutoLocal(mechanism="gaussian"),
         math.sqrt(CLIENTS) / (CLIENTS * EACH * mu): Auto(protects="record", centre="public"),
+        1 / (CLIENTS * EACH * mu): Auto(protects="record", noise_at="aggregate", centre="public"),
     }
     for s1, algorithm in spreads.items():
         found = planned(algorithm, rounds)
@@ -125,9 +127,10 @@ def linear(clients: int = 300, each: int = 5, noise: float = 0.1) -> Federation:
     [
         (Auto(), Budget(2.0, 1e-5), 0.75),
         (Auto(protects="record"), Budget(8.0, 1e-5), 0.5),
+        (Auto(protects="record", noise_at="aggregate"), Budget(2.0, 1e-5), 0.75),
         (AutoLocal(), Budget(16.0, 1e-5), 0.6),
     ],
-    ids=["client", "record", "local"],
+    ids=["client", "record", "record-central", "local"],
 )
 def test_least_squares_is_learnt_and_needs_no_setting(
     algorithm: Auto | AutoLocal, budget: Budget, least: float
@@ -274,7 +277,15 @@ def mean_of(data: Federation, **given: Any) -> Any:
     return algorithm.released(simulator.advance(simulator.init(), -1, 1).server)["centre"]
 
 
-@pytest.mark.parametrize("given", [{}, {"at": "message"}, {"at": "step", "unit": "record"}])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"at": "message"},
+        {"at": "step", "unit": "record"},
+        {"at": "aggregate", "unit": "record"},
+    ],
+)
 def test_without_noise_the_centre_is_the_mean_of_unit_records(given: Any) -> None:
     data = clustered()
     expected = unit_rows(data.records["x"]).mean(axis=0)
@@ -288,6 +299,15 @@ def test_one_client_moves_the_centre_by_no_more_than_its_share() -> None:
     wild = replace(data, records={**data.records, "x": x})
     moved = np.linalg.norm(np.subtract(mean_of(data), mean_of(wild)))
     assert 0 < moved <= 2 / CLIENTS * (1 + 1e-5)
+
+
+def test_one_record_moves_a_trusted_server_s_centre_by_no_more_than_its_share() -> None:
+    data = clustered()
+    x = np.array(data.records["x"])
+    x[0] = [1e30, -1e30, 0, 1e-30, 3]
+    wild = replace(data, records={**data.records, "x": x})
+    both = [mean_of(each, at="aggregate", unit="record") for each in (data, wild)]
+    assert 0 < np.linalg.norm(np.subtract(*both)) <= 2 / (CLIENTS * EACH) * (1 + 1e-4)
 
 
 def test_a_centre_that_is_all_noise_is_no_centre() -> None:
@@ -350,7 +370,40 @@ def test_a_client_who_speaks_once_pays_once_however_long_the_run_is() -> None:
         assert once.epsilon == 2.0
 
 
+@pytest.mark.parametrize("floor", [0.0, 0.02])
+def test_a_record_moves_the_sum_that_a_trusted_server_noises_by_at_most_one(floor: float) -> None:
+    """The silo bounds every record itself: nothing bounds its message afterwards."""
+    task = Multinomial(features=FEATURES, classes=3)
+    method = Auto(protects="record", noise_at="aggregate", floor=floor, noise=1.0)
+    population = Population((8, 8))
+    plan = Plan(method, task, population, 3)
+    (phase,) = plan.algorithm.phases(task, population)
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((9, FEATURES)) * 10.0 ** rng.integers(-4, 7, (9, 1))
+    records = {"x": jnp.asarray(x, jnp.float32), "y": jnp.asarray(rng.integers(0, 3, 9))}
+    params = jax.tree.map(
+        lambda v: jnp.asarray(rng.standard_normal(v.shape), v.dtype), task.init(jax.random.key(0))
+    )
+    moment = Moment(jnp.zeros((), jnp.int32), jax.random.key(1))
+
+    def summed(size: int) -> np.ndarray[Any, Any]:
+        message, _ = phase.client(moment, (), ClientData(records, jnp.asarray(size)), params)
+        released, _ = leave_client(phase, jax.random.key(2), message, 0)
+        leaves = jax.tree.leaves(released["gradient"])
+        return np.concatenate([np.asarray(v, np.float64).ravel() for v in leaves])
+
+    moves = [np.linalg.norm(summed(n + 1) - summed(n)) for n in range(1, 9)]
+    assert max(moves) <= 1 + 1e-5
+    assert max(moves) > 0.99
+    assert np.linalg.norm(summed(9)) > 1.5  # the message itself is not cut to the bound
+    sentence = plan.guarantee(1e-5).sentence()
+    assert "every single record" in sentence
+    assert "the server itself is trusted" in sentence
+
+
 def test_what_does_not_go_together_is_refused() -> None:
+    with pytest.raises(TacitError, match="auto-local"):
+        Auto(noise_at="silo")
     with pytest.raises(TacitError, match="label prior"):
         Auto(protects="record", prior=True)
     with pytest.raises(TacitError, match="at least once"):

@@ -12,14 +12,15 @@ protected against everyone who sees the models; the server is trusted. s1 = 1 / 
 
 ``protects = "record"``: every record's gradient has norm 1, each silo adds the noise to its own sum
 and sends it; a record is protected against the server too. With M silos and N records in all,
-s1 = sqrt(M) / (N mu).
+s1 = sqrt(M) / (N mu). With ``noise_at = "aggregate"`` the server is trusted and adds the noise
+once, to the sum over all silos: s1 = 1 / (N mu).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +29,7 @@ from jax import Array
 from tacit import draws, local, tree
 from tacit.accounting.guarantee import Relation, Unit
 from tacit.algorithm import ClientData, Message, Moment, Phase, Population
-from tacit.algorithms.one_gradient import OneGradient, with_prior
+from tacit.algorithms.one_gradient import OneGradient, State, with_prior
 from tacit.bounds import Clip, Normalize
 from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, NoNoise
@@ -46,6 +47,7 @@ class Auto(OneGradient):
     """Normalised gradients with central noise, or normalised records with the silos' own noise."""
 
     protects: Unit = "client"
+    noise_at: Literal["silo", "aggregate"] | None = None  # records: at their silo if not given
     local_steps: int | None = None  # by the rule if not given
     local_lr: float = 1.0
     floor: float = 0.02  # gradients below this norm are sent shorter than 1; 0 sends all at 1
@@ -58,6 +60,11 @@ class Auto(OneGradient):
             raise TacitError(f"local_steps is {self.local_steps}; a client takes at least one.")
         if not 0 <= self.floor <= 1:
             raise TacitError(f"floor is {self.floor}; give a number from 0 to 1.")
+        if self.protects == "client" and self.noise_at == "silo":
+            raise TacitError(
+                "clients that noise their own messages are auto-local's: take it, or protect"
+                " records."
+            )
         if self.protects == "record" and (self.local_steps or 1) > 1:
             raise TacitError("local steps are for clients: a record is protected in one gradient.")
         if self.protects == "record" and self.prior:
@@ -78,7 +85,7 @@ class Auto(OneGradient):
         return Release(
             bound=Clip(1.0) if self._has_floor else Normalize(1.0),
             mechanism=mechanism,
-            at="aggregate" if self.protects == "client" else "step",
+            at="aggregate" if self._trusts_server else "step",
             unit=self.protects,
         )
 
@@ -89,7 +96,12 @@ class Auto(OneGradient):
         expected = self.cohort.expected(population.clients)
         if self.protects == "client":
             return self.noise / expected
-        return self.noise / math.sqrt(expected) * population.clients / sum(population.sizes)
+        root = expected if self._trusts_server else math.sqrt(expected)
+        return self.noise / root * population.clients / sum(population.sizes)
+
+    @property
+    def _trusts_server(self) -> bool:
+        return self.protects == "client" or self.noise_at == "aggregate"
 
     @property
     def few(self) -> bool:
@@ -151,13 +163,17 @@ class Auto(OneGradient):
 
             step = jnp.zeros((), jnp.int32)
             summed, _ = local.sum_over_chosen(release.batch, batch_key, step, data, params, total)
+            if release.by_record:
+                return {"gradient": summed}, state
             noisy = release.noised(noise_key, summed, moment.round)
             return {"gradient": tree.scale(share, noisy)}, state
 
+        def by_all_records(state: State, mean: Message) -> State:
+            return self.step(state, {"gradient": tree.scale(share, mean["gradient"])})
+
         client = whole if self.protects == "client" else by_record
-        return (
-            Phase(name="train", client=client, server=self.step, releases={"gradient": release}),
-        )
+        server = by_all_records if release.by_record else self.step
+        return (Phase(name="train", client=client, server=server, releases={"gradient": release}),)
 
     def notes(self, population: Population, delta: float) -> list[str]:
         """What the noise is, and what follows from it."""
@@ -165,6 +181,8 @@ class Auto(OneGradient):
         if not self.noise:
             return []
         summed = "clients" if self.protects == "client" else "each silo's records"
+        if self.release.by_record:
+            summed = "all records"
         return [
             f"Noise: standard deviation {self.noise:.5g} on the sum over {summed} of gradients of"
             f" norm 1; the rounds and the step of {self.lr:.4g} follow from it."

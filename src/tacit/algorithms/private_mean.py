@@ -62,9 +62,9 @@ class PrivateMean(Prelude):
 
     @property
     def release(self) -> Release:
-        """A mean of vectors of norm 1; at a step, the sum over a client's records."""
+        """A mean of vectors of norm 1; of records, the sum over a client's."""
         return Release(
-            bound=Normalize(1.0) if self.at == "step" else Clip(1.0),
+            bound=Normalize(1.0) if self.unit == "record" else Clip(1.0),
             mechanism=Gaussian(self.noise) if self.noise else NoNoise(),
             at=self.at,
             unit=self.unit,
@@ -74,7 +74,7 @@ class PrivateMean(Prelude):
         """The standard deviation of the noise on each number of the mean: public."""
         clients, records = population.clients, sum(population.sizes)
         scale = {
-            "aggregate": 1 / clients,
+            "aggregate": 1 / (records if self.unit == "record" else clients),
             "message": 1 / math.sqrt(clients),
             "step": math.sqrt(clients) / records,
         }
@@ -110,10 +110,12 @@ class PrivateMean(Prelude):
             if release.at == "step":
                 noisy = release.noised(noise_key, summed, moment.round)
                 return {"mean": tree.scale(share, noisy)}, state
+            if release.by_record:
+                return {"mean": summed}, state
             return {"mean": summed / data.size.astype(sent.dtype)}, state
 
         def settle(state: ServerState, means: Message) -> ServerState:
-            mean = means["mean"]
+            mean = tree.scale(share, means["mean"]) if release.by_record else means["mean"]
             if floor > 1:  # the noise is longer than any record
                 return ServerState(tree.zeros_like(mean), state.round + 1)
             length = jnp.maximum(tree.squared_norm(mean), jnp.finfo(mean.dtype).tiny)

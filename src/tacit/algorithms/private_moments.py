@@ -87,8 +87,9 @@ class PrivateMoments(Prelude):
 
     def spread(self, population: Population) -> float:
         """The standard deviation of the noise on each released moment: a public number."""
+        clients, records = population.clients, sum(population.sizes)
         per_client = {
-            "aggregate": 1 / population.clients,
+            "aggregate": 1 / (records if self.unit == "record" else clients),
             "message": 1 / math.sqrt(population.clients),
             "step": math.sqrt(sum(n**-2 for n in population.sizes)) / population.clients,
         }
@@ -100,6 +101,7 @@ class PrivateMoments(Prelude):
         release = self.release
         places = jnp.asarray([column.feature for column in self.columns])
         least = min(1.0, max(_LEAST_VARIANCE, self.spread(population)))
+        share = population.clients / sum(population.sizes)
 
         def total(records: Record, weights: Array) -> Array:
             v = jnp.clip(records["x"][:, places].astype(weights.dtype), -1, 1)
@@ -115,10 +117,13 @@ class PrivateMoments(Prelude):
             moments, _ = local.sum_over_chosen(release.batch, batch_key, step, data, like, total)
             if release.at == "step":
                 moments = release.noised(noise_key, moments, moment.round)
+            if release.by_record:
+                return {"moments": moments}, state
             return {"moments": moments / data.size.astype(like.dtype)}, state
 
         def settle(state: ServerState, means: Message) -> ServerState:
-            first, gap = jnp.split(means["moments"], 2)
+            found = means["moments"] * share if release.by_record else means["moments"]
+            first, gap = jnp.split(found, 2)
             mean = jnp.clip(first, -1, 1)
             # What noise alone can feign, or make negative, is no scale.
             variance = jnp.clip(1 - gap - mean * mean, least, 1)

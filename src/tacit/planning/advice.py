@@ -170,6 +170,8 @@ def _last_level(release: Release) -> float:
 def _ratio(release: Release, noise: float, problem: Problem, cohort: Cohort) -> float:
     root = math.sqrt(problem.dimension)
     clients = cohort.expected(problem.population.clients)
+    if release.by_record:
+        return noise * root / sum(problem.population.sizes)
     if release.at == "aggregate":
         return noise * root / clients
     if release.at == "message":

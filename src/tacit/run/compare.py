@@ -107,7 +107,8 @@ def _auto_like(variant: Variant) -> dict[str, Any]:
     algorithm = registry.make(method.name, **method.options)
     release = getattr(algorithm, "release", None)
     if release is not None and release.unit == "record":
-        return {"name": "auto", "protects": "record", "relation": algorithm.relation}
+        trusted = {"noise_at": "aggregate"} if release.by_record else {}
+        return {"name": "auto", "protects": "record", "relation": algorithm.relation, **trusted}
     if release is not None and release.at == "message":
         return {"name": "auto-local", "centre": "private"}
     return {"name": "auto", "relation": algorithm.relation}

@@ -27,7 +27,7 @@ def silent(phase: Phase, field: str) -> Phase:
 
     def client(moment: Moment, state: Tree, data: ClientData, sent: Tree) -> tuple[Message, Tree]:
         message, state = phase.client(moment, state, data, sent)
-        bounded = release.bound(message[field])
+        bounded = message[field] if release.by_record else release.bound(message[field])
         return {"value": bounded, "sq_norm": tree.squared_norm(bounded)}, state
 
     return Phase(
