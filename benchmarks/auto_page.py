@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from benchmarks import auto_combinations, auto_grid, auto_regression, auto_targets
+from benchmarks import auto_combinations, auto_grid, auto_record, auto_regression, auto_targets
 
 RESULTS = Path("results")
 PAGES = (Path("docs/explanation/auto.md"), Path("README.md"))
@@ -24,6 +24,13 @@ def rows_of(name: str) -> list[dict[str, Any]]:
     """The results of a benchmark; none if it has not been run."""
     path = RESULTS / f"auto-{name}.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def whole_of(name: str) -> list[dict[str, Any]]:
+    """The rows of a benchmark that is one file; none if it has not been run."""
+    path = RESULTS / f"auto-{name}.json"
+    found: list[dict[str, Any]] = json.loads(path.read_text())["rows"] if path.exists() else []
+    return found
 
 
 def headline(targets: list[dict[str, Any]], grid: list[dict[str, Any]]) -> str:
@@ -45,13 +52,13 @@ def headline(targets: list[dict[str, Any]], grid: list[dict[str, Any]]) -> str:
 def main() -> None:
     """Both pages."""
     targets, grid, tried = (rows_of(name) for name in ("targets", "grid", "combinations"))
-    regression = RESULTS / "auto-regression.json"
-    fitted = json.loads(regression.read_text())["rows"] if regression.exists() else []
+    fitted, by_record = (whole_of(name) for name in ("regression", "record"))
     parts = {
         "targets": auto_targets.table(targets),
         "grid": auto_grid.table(grid) if grid else "Not run yet.",
         "combinations": auto_combinations.table(tried) if tried else "Not run yet.",
         "regression": auto_regression.table(fitted) if fitted else "Not run yet.",
+        "record": auto_record.table(by_record) if by_record else "Not run yet.",
         "headline": headline(targets, grid),
     }
     for page in PAGES:
