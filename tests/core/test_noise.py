@@ -14,13 +14,15 @@ from dp_accounting import dp_event
 from scipy import stats
 
 from tacit.accounting import Everyone, Poisson
+from tacit.accounting.guarantee import Relation, Unit
 from tacit.algorithm import Phase
 from tacit.algorithms import DPFedAvg, RecordDPFedAvg
 from tacit.boundary import enter_server, leave_client
 from tacit.bounds import Clip, ClipScalar
 from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, Laplace, Mechanism, NoNoise
-from tacit.release import Release
+from tacit.release import At, Release
+from tacit.sampling import FixedBatch
 from tacit.streams import Stream
 
 DRAWS = 20_000
@@ -213,13 +215,31 @@ def test_a_release_knows_its_place() -> None:
         Release(**common, at="somewhere")
     with pytest.raises(TacitError, match="at least once"):
         Release(**common, at="step", times=0)
-    for wrong in ({"times": 2}, {"unit": "record"}):
-        with pytest.raises(TacitError, match="only a release at a step"):
-            Release(**common, at="message", **wrong)
+    with pytest.raises(TacitError, match="only a release at a step"):
+        Release(**common, at="message", times=2)
+    with pytest.raises(TacitError, match="protect records at a step"):
+        Release(**common, at="message", unit="record")
+    with pytest.raises(TacitError, match="all records are in it"):
+        Release(**common, at="aggregate", unit="record", batch=FixedBatch(3))
 
 
-def test_a_cohort_amplifies_aggregates_only() -> None:
-    for at, sampled in (("aggregate", True), ("message", False)):
-        release = Release(bound=Clip(1.0), mechanism=Gaussian(1.0), at=at)
-        event = release.event(0, relation="add-remove", cohort=Poisson(rate=0.1), records=5)
-        assert isinstance(event, dp_event.PoissonSampledDpEvent) == sampled
+@pytest.mark.parametrize(
+    ("at", "unit", "relation", "sampled"),
+    [
+        ("aggregate", "client", "add-remove", True),
+        ("aggregate", "record", "add-remove", True),
+        ("message", "client", "replace-one", False),
+    ],
+)
+def test_a_cohort_amplifies_aggregates_only(
+    at: At, unit: Unit, relation: Relation, sampled: bool
+) -> None:
+    release = Release(bound=Clip(1.0), mechanism=Gaussian(1.0), at=at, unit=unit)
+    event = release.event(0, relation=relation, cohort=Poisson(rate=0.1), records=5)
+    assert isinstance(event, dp_event.PoissonSampledDpEvent) == sampled
+
+
+def test_a_message_has_no_add_remove_guarantee() -> None:
+    release = Release(bound=Clip(1.0), mechanism=Gaussian(1.0), at="message")
+    with pytest.raises(TacitError, match="use the relation replace-one"):
+        release.event(0, relation="add-remove", cohort=Everyone(), records=5)
