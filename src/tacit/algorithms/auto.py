@@ -44,7 +44,7 @@ _ENOUGH_RECORDS, _MANY_STEPS = 5, 20
 
 @dataclass(frozen=True, kw_only=True)
 class Auto(OneGradient):
-    """Normalised gradients with central noise, or normalised records with the silos' own noise."""
+    """Normalised gradients of clients, noised by the server, or of records, by silos or server."""
 
     protects: Unit = "client"
     noise_at: Literal["silo", "aggregate"] | None = None  # records: at their silo if not given
@@ -91,7 +91,7 @@ class Auto(OneGradient):
 
     @property
     def spread(self) -> float:
-        """The noise over the expected cohort, or that of all silos over their records."""
+        """The noise over the expected cohort, or over its records, drawn once or by every silo."""
         population = self.planned_population
         expected = self.cohort.expected(population.clients)
         if self.protects == "client":

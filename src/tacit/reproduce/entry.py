@@ -183,7 +183,7 @@ def part(entry: Entry, only: str = "", *, printed: bool = False) -> Entry:
             f"{entry.name} has no line with {only!r}: its lines are {'; '.join(names)}."
         )
     if printed:
-        lines = [replace(line, stages=entry.stages(line)[:1]) for line in lines]
+        lines = [replace(line, stages=(None,)) for line in lines if None in entry.stages(line)]
     return replace(entry, lines=tuple(lines))
 
 

@@ -63,8 +63,6 @@ class CNN(ImageClassifier):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.start not in ("he", "torch"):
-            raise ConfigError(f"start is {self.start!r}; give 'he' or 'torch'.")
         require_positive(kernel=self.kernel, pool=self.pool)
         for name, sizes in (("filters", self.filters), ("hidden", self.hidden)):
             for size in sizes:
