@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing.connection import wait
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -40,8 +42,18 @@ def over_cores(
 
 
 def _start_worker() -> None:
-    """One device for this process."""
+    """One device for this process, which ends with the one that started it."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
     import jax
 
     jax.config.update("jax_num_cpu_devices", 1)
     jax.devices()  # the backend starts now and keeps its one device
+
+
+def _end_with_parent() -> None:
+    """A parent that is killed cannot stop its workers: they would compute on for nobody."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
