@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from tacit.reproduce.entry import Config, Entry, Figure, Grid, Line, Printed, Quantity, Stage
+from tacit.reproduce.entry import Config, Entry, Figure, Grid, Line, Quantity
 from tacit.reproduce.summary import Answer, Summary, Verdict, better
 
-_DELTA = 1e-4
-_OURS, _STATIC = "dynamic LDP", "static LDP"
+DELTA = 1e-4
+OURS, _STATIC = "dynamic LDP", "static LDP"
 _AVG, _AVG_ONE = "DP-FedAvg", "DP-FedAvg, one step for all T"
 _SCAFFOLD, _ISRL = "DP-SCAFFOLD", "ISRL-DP"
 _CLAIMED = "(1, 1e-4) by zCDP"
 _STEPS: Grid = {"algorithm.local_lr": (0.001, 0.003, 0.01, 0.03, 0.1)}
 
 _METHODS: dict[str, tuple[dict[str, Any], Grid]] = {
-    _OURS: ({"name": "dynamic-ldp", "strong_convexity": 0.1, "step": 0.25}, {}),
+    OURS: ({"name": "dynamic-ldp", "strong_convexity": 0.1, "step": 0.25}, {}),
     _STATIC: (
         {"name": "dynamic-ldp", "strong_convexity": 0.1, "step": 0.25, "allocation": "static"},
         {},
@@ -51,7 +51,7 @@ def _config(data: Config, algorithm: Config, rounds: int) -> dict[str, Any]:
         "data": dict(data),
         "task": {"name": "logistic", "bias": False, "l2": 0.1},
         # The paper's budget, converted as the paper does; it leaves room that is not used.
-        "privacy": {"epsilon": 1.0, "delta": _DELTA, "accountant": "zcdp"},
+        "privacy": {"epsilon": 1.0, "delta": DELTA, "accountant": "zcdp"},
         "algorithm": dict(algorithm),
         "train": {"rounds": rounds, "block": 10},
     }
@@ -84,8 +84,8 @@ def _stays(summary: Summary) -> list[Verdict]:
     verdicts = []
     for stage in (None, *summary.entry.budgets):
         first, last = f"T = {_LENGTHS[0]}", f"T = {_LENGTHS[-1]}"
-        cells = [summary.cell(row, _OURS, stage) for row in (first, last)]
-        beat = better(summary, _OURS, _AVG)
+        cells = [summary.cell(row, OURS, stage) for row in (first, last)]
+        beat = better(summary, OURS, _AVG)
         by_stage = next(v for v in beat if v.stage == stage)
         if None in cells:
             verdicts.append(Verdict(stage, "not run", ""))
@@ -105,7 +105,7 @@ FIGURE1 = Entry(
     claim="Dynamic allocation beats DP-FedAvg at every number of rounds, with no need to tune it.",
     quantity=_ERROR,
     lines=tuple(_smooth(method, rounds) for rounds in _LENGTHS for method in _METHODS),
-    delta=_DELTA,
+    delta=DELTA,
     seeds=5,
     judge=_stays,
     needs=("ijcnn1",),
@@ -146,7 +146,7 @@ def _levels_off(summary: Summary) -> list[Verdict]:
     for stage in (None, *summary.entry.budgets):
         means = {}
         for rounds in (1000, 3000, 5000):
-            cell = summary.cell(f"T = {rounds}", _OURS, stage)
+            cell = summary.cell(f"T = {rounds}", OURS, stage)
             if cell is not None:
                 means[rounds] = cell.mean
         if len(means) < 3:
@@ -165,9 +165,9 @@ FIGURE2 = Entry(
     claim="The error improves from 1,000 to 3,000 rounds and stays until 5,000.",
     quantity=_ERROR,
     lines=tuple(
-        _nonsmooth(method, rounds) for rounds in (1000, 3000, 5000) for method in (_OURS, _STATIC)
+        _nonsmooth(method, rounds) for rounds in (1000, 3000, 5000) for method in (OURS, _STATIC)
     ),
-    delta=_DELTA,
+    delta=DELTA,
     seeds=5,
     looks=100,
     keep=("oracle/relative_error",),
@@ -187,7 +187,7 @@ FIGURE2 = Entry(
             kind="rounds",
             metrics={"oracle/relative_error": ""},
             rows=("T = 1000", "T = 3000", "T = 5000"),
-            methods=(_OURS,),
+            methods=(OURS,),
             ylabel="relative squared error",
             log="y",
         ),
@@ -203,53 +203,4 @@ FIGURE2 = Entry(
 )
 
 
-_BUDGETS: tuple[tuple[float, float], ...] = ((1.0, 1e-4), (0.5, 1e-5))
-
-
-def _network(budget: tuple[float, float], rounds: int) -> Line:
-    epsilon, delta = budget
-    first = budget == _BUDGETS[0]
-    stages: tuple[Stage, ...] = (None, 1.0, 2.0, 8.0) if first and rounds == 1000 else (None,)
-    return Line(
-        row=f"({epsilon:g}, {delta:g}), {rounds} rounds",
-        method=_OURS,
-        config={
-            "data": {
-                "name": "mnist",
-                "split": "mixed",
-                "clients": 10,
-                "iid_share": 10_000 / 38_500,
-                "take": 38_500,
-            },
-            "task": {"name": "mlp", "hidden": [200], "activation": "sigmoid"},
-            "privacy": {"epsilon": epsilon, "delta": delta, "accountant": "zcdp"},
-            "algorithm": {
-                "name": "dynamic-ldp",
-                "strong_convexity": 0.01,
-                "l1": 1e-5,
-                "box": 10.0,
-            },
-            "train": {"rounds": rounds},
-        },
-        printed=Printed(70.0) if rounds > 500 else None,
-        claimed=f"({epsilon:g}, {delta:g}) by zCDP",
-        stages=stages,
-        x=rounds,
-    )
-
-
-FIGURE3 = Entry(
-    name="dynamic/figure3",
-    title="A network on MNIST (Figure 3)",
-    claim="Accuracy is about 70 % with 1,000 rounds and stays there with 1,200.",
-    quantity=Quantity(metric="test/accuracy", label="test accuracy, %", scale=100.0),
-    lines=tuple(_network(budget, rounds) for budget in _BUDGETS for rounds in (500, 1000, 1200)),
-    delta=_DELTA,
-    seeds=3,
-    looks=100,
-    keep=("test/accuracy",),
-    needs=("mnist",),
-    minutes=240,
-)
-
-ENTRIES = (FIGURE1, FIGURE2, FIGURE3)
+ENTRIES = (FIGURE1, FIGURE2)
