@@ -23,6 +23,7 @@ from tacit.accounting import (  # noqa: E402
     DpEvent,
     FixedSize,
     Poisson,
+    Relation,
     calibrate,
     epsilon_of,
     gaussian_event,
@@ -77,10 +78,11 @@ def measured(what: str, work: Callable[[], float], *, limit: float, repeats: int
 
 def rows() -> list[Row]:
     found = [measured("exact Gaussian: epsilon", exact, limit=1e-3, repeats=201)]
-    for name, event, noise, relation in (
+    cases: list[tuple[str, Callable[[float], DpEvent], float, Relation]] = [
         ("fixed size, replace-one", fixed_size, 5.043, "replace-one"),
         ("Poisson, add-remove", poisson, 2.239, "add-remove"),
-    ):
+    ]
+    for name, event, noise, relation in cases:
         spent = partial(spent_by, event, noise, relation)
         found.append(measured(f"{name}: epsilon of {STEPS:,}", spent, limit=2.0, repeats=5))
         found.extend(
@@ -95,7 +97,7 @@ def rows() -> list[Row]:
     return found
 
 
-def spent_by(event: Callable[[float], DpEvent], noise: float, relation: str) -> float:
+def spent_by(event: Callable[[float], DpEvent], noise: float, relation: Relation) -> float:
     return epsilon_of(event(noise), delta=DELTA, relation=relation)
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -86,10 +87,10 @@ def seconds(simulator: Simulator, state: RunState) -> tuple[float, RunState]:
 
 def reserved(simulator: Simulator) -> int:
     state, number = simulator.init(), jnp.zeros((), jnp.int32)
-    program = simulator._advance.lower(
-        state.server, state.clients, simulator._data, simulator._stream, number, number
-    )
-    return int(program.compile().memory_analysis().temp_size_in_bytes)
+    args = (state.server, state.clients, simulator._data, simulator._stream, number, number)
+    run: Any = simulator._advance._shared(args)
+    program = run.func.lower(*run.args, *args).compile()
+    return int(program.memory_analysis().temp_size_in_bytes)
 
 
 def compare(task: Task, federation: Federation) -> dict[str, object]:

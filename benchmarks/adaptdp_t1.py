@@ -14,6 +14,7 @@ import json
 import statistics
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from tacit.accounting import Budget
 from tacit.algorithm import Algorithm, Population
@@ -40,10 +41,10 @@ METHODS: dict[str, Callable[[float, float], Algorithm]] = {
 
 def compare(
     epsilon: float, etas: Iterable[float], radii: list[float], seeds: int
-) -> dict[str, object]:
+) -> dict[str, Any]:
     federation = quadratic(clients=2, records=1500, dimension=20, seed=0).federation
     task, population = Quadratic(features=20), Population((1500, 1500))
-    rows: dict[str, object] = {}
+    rows: dict[str, Any] = {}
     for name, make in METHODS.items():
         # The noise does not depend on eta or on the radius: it is in units of the radius.
         plan = calibrate(Plan(make(0.1, 1.0), task, population, ROUNDS), Budget(epsilon, DELTA))

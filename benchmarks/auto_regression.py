@@ -82,8 +82,8 @@ def best_fit(data: Federation) -> float:
     """The explained variance of ordinary least squares on all records, without privacy."""
     assert data.test is not None
     x, test = (np.c_[part["x"], np.ones(len(part["x"]))] for part in (data.records, data.test))
-    weights = np.linalg.lstsq(x, data.records["y"], rcond=None)[0]
-    y = data.test["y"]
+    seen, y = (np.asarray(part["y"], np.float64) for part in (data.records, data.test))
+    weights = np.linalg.lstsq(x, seen, rcond=None)[0]
     return float(1 - np.mean((test @ weights - y) ** 2) / np.var(y))
 
 

@@ -92,11 +92,9 @@ def dataset(name: str, maps: str) -> Dataset:
     """A data set whose records and test records have gone through the maps, once."""
     found = load(name)
     pipeline = features.Pipeline.of(json.loads(maps), found.records["x"].shape[1:])
-    through = {
-        part: {**records, "x": pipeline(records["x"])}
-        for part, records in (("records", found.records), ("test", found.test))
-    }
-    return replace(found, **through)
+    assert found.test is not None
+    records, test = ({**part, "x": pipeline(part["x"])} for part in (found.records, found.test))
+    return replace(found, records=records, test=test)
 
 
 def federation(target: Target, seed: int) -> Federation:

@@ -81,7 +81,7 @@ def _in_memory_rounds(folder: Path, public: Public) -> dict[str, Any]:
         return answer
 
     for index, site in sites.sites.items():
-        site.answer = timed(index)  # type: ignore[method-assign]
+        site.answer = timed(index)  # type: ignore[method-assign, assignment]
     last = [time.perf_counter()]
 
     def tell(status: Any) -> None:
@@ -280,8 +280,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int)
     asked = parser.parse_args()
     options = {} if asked.rounds is None else {"rounds": asked.rounds}
-    run = {"overhead": overhead, "kills": kills, "soak": soak, "endurance": endurance}[asked.what]
-    found = run(**options)
+    works: dict[str, Callable[..., dict[str, Any]]] = {
+        "overhead": overhead,
+        "kills": kills,
+        "soak": soak,
+        "endurance": endurance,
+    }
+    found = works[asked.what](**options)
     command = " ".join(["python -m benchmarks.deployment", *sys.argv[1:]])
     text = json.dumps({"command": command, "cores": os.cpu_count(), **found}, indent=2)
     (RESULTS / f"deploy-{asked.what}.json").write_text(text + "\n")

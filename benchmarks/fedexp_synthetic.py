@@ -14,6 +14,7 @@ import argparse
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +56,7 @@ MODES = (
 )
 
 
-def measure(mode: Mode, method: DPFedEXP, seeds: int) -> dict[str, object]:
+def measure(mode: Mode, method: DPFedEXP, seeds: int) -> dict[str, Any]:
     """Distances to the optimum after the run, one for each seed."""
     relative, absolute, starts, steps = [], [], [], []
     for seed in range(seeds):
@@ -80,14 +81,14 @@ def measure(mode: Mode, method: DPFedEXP, seeds: int) -> dict[str, object]:
     }
 
 
-def run(mode: Mode, seeds: int) -> dict[str, object]:
+def run(mode: Mode, seeds: int) -> dict[str, Any]:
     task, population = LeastSquares(features=mode.dimension, factor=1.0), Population((1,) * CLIENTS)
     plan = Plan(mode.method, task, population, ROUNDS)
     if mode.budget is not None:
         plan = calibrate(plan, mode.budget)
     method = plan.algorithm
     assert isinstance(method, DPFedEXP)
-    rows: dict[str, object] = {
+    rows: dict[str, Any] = {
         "mode": mode.name,
         "dimension": mode.dimension,
         "local_lr": method.local_lr,

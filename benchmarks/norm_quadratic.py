@@ -14,6 +14,7 @@ import argparse
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +44,7 @@ def suboptimality(
 def last_rounds(method: DPNormFedAvg, start: float, seed: int) -> tuple[float, float]:
     """Suboptimality at the start, and its mean over the last rounds."""
     problem = client_quadratics(clients=CLIENTS, dimension=DIMENSION, start=start, seed=seed)
-    a = problem.federation.records["a"]
+    a = np.asarray(problem.federation.records["a"], np.float64)
     curvature = np.einsum("ndr,ner->de", a, a) / CLIENTS
     simulator = Simulator(
         method, Quadratic(features=DIMENSION), problem.federation, seed=seed, block=10
@@ -57,11 +58,11 @@ def last_rounds(method: DPNormFedAvg, start: float, seed: int) -> tuple[float, f
     return suboptimality(problem, curvature, np.zeros(DIMENSION)), float(np.mean(found))
 
 
-def write(out: Path, plan: Plan, rows: list[dict[str, object]], seeds: int) -> None:
+def write(out: Path, plan: Plan, rows: list[dict[str, Any]], seeds: int) -> None:
     content = {
         "command": "python -m benchmarks.norm_quadratic",
         "seeds": seeds,
-        "noise": plan.algorithm.noise,
+        "noise": getattr(plan.algorithm, "noise", 0.0),
         "guarantee": plan.guarantee(BUDGET.delta).as_dict(),
         "results": rows,
     }
@@ -79,11 +80,11 @@ def main() -> None:
     plan = calibrate(Plan(DPNormFedAvg(server_ratio=1.0), task, population, ROUNDS), BUDGET)
     planned = plan.algorithm
     assert isinstance(planned, DPNormFedAvg)
-    rows: list[dict[str, object]] = []
+    rows: list[dict[str, Any]] = []
     for eta in ETAS:
         for scale in SCALES:
             for name, start in STARTS.items():
-                row: dict[str, object] = {"start": name, "eta": eta, "C": scale}
+                row: dict[str, Any] = {"start": name, "eta": eta, "C": scale}
                 for bound in ("clip", "normalize"):
                     method = replace(planned, local_lr=eta, scale=scale, bound=bound)
                     pairs = [last_rounds(method, start, seed) for seed in range(given.seeds)]

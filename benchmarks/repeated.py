@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import tempfile
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 
@@ -15,7 +16,7 @@ def share_programs() -> None:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
-def summary(values: Sequence[float]) -> dict[str, object]:
+def summary(values: Sequence[float]) -> dict[str, Any]:
     """Mean, standard deviation and standard error over seeds, and the values themselves."""
     spread = statistics.stdev(values)
     return {

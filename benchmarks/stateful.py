@@ -89,7 +89,7 @@ def quadratics(clients: int, dimension: int, seed: int) -> tuple[Federation, np.
     return federation, own.mean(axis=0)
 
 
-def interior(lengths: list[int]) -> list[dict[str, object]]:
+def interior(lengths: list[int]) -> list[dict[str, float]]:
     federation, optimum = quadratics(1000, 10, 0)
     task, rows = LeastSquares(features=10, bias=False), []
     for epsilon, clip in ((10.0, 0.1), (10.0, 0.3), (3.3, 0.1)):
