@@ -65,6 +65,25 @@ def test_the_best_point_is_reported_and_nothing_runs_twice(filled: Store) -> Non
     assert {unit.seeds for unit in more} == {(2,)}
 
 
+def test_every_seed_of_a_long_entry_is_kept_for_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, filled: Store
+) -> None:
+    long = replace(ENTRY, minutes=300.0)
+    reported = [unit.seeds for unit in due(long, Store(None)) if unit.line.method == "second"]
+    assert set(reported) == {(0,), (1,)}
+    assert due(long, filled) == []  # what was run together counts
+    monkeypatch.setattr(runner, "run_unit", pretend)
+    apart = Store(tmp_path / "apart")
+    runner.run_entry(long, apart)
+    for line in ENTRY.lines:
+        cells = [
+            Summary(ENTRY, store).cell(line.row, line.method, None) for store in (filled, apart)
+        ]
+        assert cells[0] is not None
+        assert cells[1] is not None
+        assert cells[0].values == cells[1].values
+
+
 def test_results_are_read_back_as_they_were_written(filled: Store) -> None:
     again = Store(filled.folder)
     assert again.of(ENTRY.name) == filled.of(ENTRY.name)

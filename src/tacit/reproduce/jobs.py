@@ -19,6 +19,8 @@ from tacit.errors import DataError, TacitError
 from tacit.reproduce.entry import SELECTION_SEED, Config, Entry, Line, Quantity, Stage, stage_name
 from tacit.reproduce.store import Record, Store, merged
 
+_LONG = 60.0  # minutes of an entry from which on every seed is a unit of its own
+
 
 @dataclass(frozen=True)
 class Unit:
@@ -80,7 +82,9 @@ def _of_stage(entry: Entry, store: Store, line: Line, stage: Stage) -> list[Unit
     settings, config = found
     there = store.seeds(entry.name, digest(entry, config))
     seeds = tuple(seed for seed in reported_seeds(entry) if seed not in there)
-    return [Unit(entry, line, stage, settings, config, seeds, True)] if seeds else []
+    # A unit is kept when it is finished: where one seed is long, a stop should not lose three.
+    groups = [(seed,) for seed in seeds] if entry.minutes >= _LONG else [seeds]
+    return [Unit(entry, line, stage, settings, config, g, True) for g in groups if g]
 
 
 def reported_seeds(entry: Entry) -> range:
