@@ -75,13 +75,13 @@ def test_every_seed_of_a_long_entry_is_kept_for_itself(
     monkeypatch.setattr(runner, "run_unit", pretend)
     apart = Store(tmp_path / "apart")
     runner.run_entry(long, apart)
-    for line in ENTRY.lines:
-        cells = [
-            Summary(ENTRY, store).cell(line.row, line.method, None) for store in (filled, apart)
-        ]
-        assert cells[0] is not None
-        assert cells[1] is not None
-        assert cells[0].values == cells[1].values
+    together, singly = Summary(ENTRY, filled), Summary(ENTRY, apart)
+    for compared in ENTRY.lines:
+        one = together.cell(compared.row, compared.method, None)
+        other = singly.cell(compared.row, compared.method, None)
+        assert one is not None
+        assert other is not None
+        assert one.values == other.values
 
 
 def test_results_are_read_back_as_they_were_written(filled: Store) -> None:
