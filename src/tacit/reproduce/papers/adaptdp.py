@@ -132,7 +132,7 @@ _T2_FINDING = (
     " of them for the test, so a client holds 18,084 instead of 22,605. The printed losses (0.312"
     " to 0.321, whatever the radius) are out of reach of what the paper describes, on our features:"
     " a record's gradient is near 2.4 long at the start, and with radii of 0.05 to 0.5 records"
-    " vote instead of averaging, so the frequent class goes on pushing after it is learnt. Without any"
+    " vote instead of averaging, so the frequent class goes on pushing after it is learnt. Without"
     " noise the loss then ends at 0.49, 0.61 and 0.44 for radii of 0.05, 0.1 and 0.5, above the"
     " 0.36 of a model that knows only how frequent the classes are. Clipping the mean of a batch"
     " instead gives 0.298 to 0.300 for all three, and no clipping 0.298"
