@@ -252,6 +252,8 @@ class Simulator:
         """The sum of what this device's members of the cohort release, and their new states."""
         order, active = members
 
+        # Old states are read from one place and new ones written to another: a loop that did both
+        # in one would copy the states of all clients for each of them.
         @jit  # traced once, for its shapes and for its work
         def answer(client: Array, clients: Tree) -> tuple[dict[str, Tree], Tree]:
             name = client * self._mesh.size + lax.axis_index(AXIS)
@@ -263,20 +265,20 @@ class Simulator:
             return {**released, **stats}, phase.remember(state, released)
 
         def one(place: Array, carry: tuple[dict[str, Tree], Tree]) -> tuple[dict[str, Tree], Tree]:
-            sums, clients = carry
+            sums, written = carry
             if self.block == 1:
                 client = order[place]
                 released, state = answer(client, clients)
-                clients = jax.tree.map(lambda v, s: v.at[client].set(s), clients, state)
-                return tree.add(sums, released), clients
+                written = jax.tree.map(lambda v, s: v.at[client].set(s), written, state)
+                return tree.add(sums, released), written
             places = place * self.block + jnp.arange(self.block)
             valid = places < active
             chosen = order[jnp.minimum(places, order.shape[0] - 1)]
             released, states = jax.vmap(answer, in_axes=(0, None))(chosen, clients)
             # Places beyond the cohort write nowhere and add nothing.
             target = jnp.where(valid, chosen, order.shape[0])
-            clients = jax.tree.map(lambda v, s: v.at[target].set(s, mode="drop"), clients, states)
-            return jax.tree.map(lambda total, v: total + _kept(valid, v), sums, released), clients
+            written = jax.tree.map(lambda v, s: v.at[target].set(s, mode="drop"), written, states)
+            return jax.tree.map(lambda total, v: total + _kept(valid, v), sums, released), written
 
         shapes, _ = jax.eval_shape(answer, jnp.zeros((), order.dtype), clients)
         return lax.fori_loop(0, -(-active // self.block), one, (tree.zeros_like(shapes), clients))
