@@ -49,15 +49,15 @@ def direction(task: Task, what: What, radius: float, params: Params, batch: Reco
         factors = jnp.minimum(1.0, radius * lax.rsqrt(found.squared))
         return tree.scale(1 / BATCH, found.weighted(factors))
     mean = jax.grad(lambda p: jnp.mean(task.losses(p, batch)))(params)
-    return Clip(radius)(mean, radius) if what == "batches" else mean
+    return Clip(radius)(mean) if what == "batches" else mean
 
 
 def trained(
     task: Task, silos: Record, what: What, radius: float, step: float, steps: int, rounds: int
 ) -> tuple[Params, float]:
-    """The last model, and the lowest training loss over (at most a hundred looks at) the rounds."""
+    """The last model, and the lowest training loss at twenty looks over the rounds."""
     size = silos["y"].shape[1]
-    everything = {name: value.reshape(-1, *value.shape[2:]) for name, value in silos.items()}
+    everything = _together(silos)
 
     def local(params: Params, key: Array, own: Record) -> Params:
         def one(current: Params, draw: Array) -> tuple[Params, None]:
@@ -95,6 +95,8 @@ def case(test: str, rounds: int, step: float, radii: tuple[float, ...]) -> list[
     size = int(problem.federation.sizes.min())
     silos = {name: _halves(np.asarray(value), size) for name, value in records.items()}
     steps = int(entry.lines[0].config["algorithm"]["local_steps"])
+    first = task.by_record(task.init(jax.random.key(0)), _together(silos))
+    assert first is not None
     rows = []
     kinds: list[tuple[What, float]] = [("nothing", 0.0)]
     kinds += [(what, radius) for radius in radii for what in ("records", "batches")]
@@ -103,6 +105,7 @@ def case(test: str, rounds: int, step: float, radii: tuple[float, ...]) -> list[
         params, lowest = run(what=what, radius=radius)
         right = jnp.argmax(task.outputs(params, other), axis=1) == other["y"]
         row = {"test": test, "rounds": rounds, "step": step, "clipped": what, "radius": radius}
+        row["median gradient at the start"] = float(jnp.sqrt(jnp.median(first.squared)))
         rows.append({**row, "loss": lowest, "accuracy": 100 * float(jnp.mean(right))})
         print(rows[-1], flush=True)
     return rows
@@ -110,6 +113,10 @@ def case(test: str, rounds: int, step: float, radii: tuple[float, ...]) -> list[
 
 def _halves(values: NDArray[Any], size: int) -> Array:
     return jnp.asarray(np.stack([values[:size], values[-size:]]))
+
+
+def _together(silos: Record) -> Record:
+    return {name: value.reshape(-1, *value.shape[2:]) for name, value in silos.items()}
 
 
 def main() -> None:
