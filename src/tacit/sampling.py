@@ -291,6 +291,11 @@ class ShuffledBatches:
         return ShuffledEpochs(batches=-(-size // self.size))
 
 
+def step_batch(size: int | None) -> Batch:
+    """What a plain local step takes: all records, or ``size`` fresh ones each time."""
+    return FullBatch() if size is None else FixedBatch(size)
+
+
 def _coins(key: Array, count: int, rate: Array | float) -> Array:
     """Coins that fall with probability ``rate`` to within 2^-21 of it, never above it."""
     bits = draws.words(key, count)

@@ -313,6 +313,11 @@ CASES: tuple[Case, ...] = (
         properties=(controls_sum_to_zero,),
     ),
     Case(
+        id="dp-scaffnew-minibatch",
+        algorithm=lambda: DPScaffNew(local_steps=2, batch_size=3, noise=1.0),
+        properties=(controls_sum_to_zero,),
+    ),
+    Case(
         id="dp-scaffold",
         algorithm=lambda: DPScaffold(option="I", noise=1.0, batch_size=3, local_steps=2),
         properties=(server_control_is_the_mean,),

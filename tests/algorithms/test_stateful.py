@@ -46,6 +46,23 @@ def test_fedavg_drifts_and_scaffnew_does_not(optimum):
         assert error(found, optimum) < 1e-6
 
 
+def test_scaffnew_takes_minibatches_and_a_batch_of_all_records_is_the_full_gradient():
+    options = {"lr": 0.5, "local_steps": 5, "clip": None}
+    full, _ = run(DPScaffNew(**options), 50)
+    np.testing.assert_allclose(run(DPScaffNew(**options, batch_size=30), 50)[0], full, rtol=1e-9)
+    small, _ = run(DPScaffNew(**options, batch_size=4), 50)
+    again, _ = run(DPScaffNew(**options, batch_size=4), 50)
+    other, _ = run(DPScaffNew(**options, batch_size=4), 50, seed=1)
+    np.testing.assert_array_equal(small, again)
+    assert 1e-3 < error(small, full) < 1
+    assert error(small, other) > 1e-3
+
+
+def test_a_batch_of_no_records_is_refused():
+    with pytest.raises(TacitError, match="at least one record"):
+        run(DPScaffNew(local_steps=2, batch_size=0), 2)
+
+
 def test_scaffnew_controls_sum_to_zero_after_a_thousand_noisy_communications():
     _, state = run(DPScaffNew(lr=0.5, probability=0.5, noise=1.0, clip=0.1), 1000)
     total = np.asarray(state.clients.h["w"]).reshape(-1, 5).sum(axis=0)

@@ -31,7 +31,7 @@ from tacit.mechanisms import Gaussian, NoNoise
 from tacit.mechanisms.additive import Levels
 from tacit.planning.allocation import dynamic_levels
 from tacit.release import Release
-from tacit.sampling import Batch, Cohort, FixedBatch, FullBatch, FullCohort
+from tacit.sampling import Cohort, FullCohort, step_batch
 from tacit.tasks.base import Params, Task
 from tacit.tree import Tree
 
@@ -86,7 +86,7 @@ class FedAvg(Algorithm):
     def phases(self, task: Task, population: Population) -> tuple[Phase, ...]:
         """One exchange: train locally, send the update."""
         del population
-        batch: Batch = FullBatch() if self.batch_size is None else FixedBatch(self.batch_size)
+        batch = step_batch(self.batch_size)
 
         def train(
             moment: Moment, state: Tree, data: ClientData, params: Params

@@ -35,7 +35,7 @@ from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, NoNoise, PrivUnit
 from tacit.mechanisms.privunit import GammaRule
 from tacit.release import Release
-from tacit.sampling import Batch, Cohort, FixedBatch, FullBatch, FullCohort
+from tacit.sampling import Cohort, FullCohort, step_batch
 from tacit.tasks.base import Params, Task
 from tacit.tree import Tree
 
@@ -106,7 +106,7 @@ class DPFedEXP(Algorithm):
     def phases(self, task: Task, population: Population) -> tuple[Phase, ...]:
         """One exchange: the update, and what the step size needs."""
         release = self.release
-        batch: Batch = FullBatch() if self.batch_size is None else FixedBatch(self.batch_size)
+        batch = step_batch(self.batch_size)
 
         def train(
             moment: Moment, state: Tree, data: ClientData, params: Params

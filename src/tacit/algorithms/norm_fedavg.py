@@ -25,7 +25,7 @@ from tacit.bounds import Clip, Normalize
 from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, NoNoise
 from tacit.release import Release
-from tacit.sampling import Batch, Cohort, FixedBatch, FullBatch, FullCohort
+from tacit.sampling import Cohort, FullCohort, step_batch
 from tacit.tasks.base import Params, Task
 from tacit.tree import Tree
 
@@ -85,7 +85,7 @@ class DPNormFedAvg(Algorithm):
     def phases(self, task: Task, population: Population) -> tuple[Phase, ...]:
         """One exchange: the sum of local gradients."""
         del population
-        batch: Batch = FullBatch() if self.batch_size is None else FixedBatch(self.batch_size)
+        batch = step_batch(self.batch_size)
 
         def train(
             moment: Moment, state: Tree, data: ClientData, params: Params

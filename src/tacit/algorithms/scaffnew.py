@@ -1,6 +1,7 @@
 """DP-ScaffNew: local steps with control variates, a number of them planned up front (paper 004).
 
     client   x = w; for each step until a coin falls (probability p): x -= eta (grad f_i(x) - h_i)
+             (the gradient over all records, or over ``batch_size`` fresh ones)
              sends Delta_i = clip(x - w, C) + N(0, sigma^2)
     server   Dbar = mean Delta_i;  w += Dbar                              broadcasts w and Dbar
     client   h_i += (p/eta) (Dbar - Delta_i)
@@ -29,7 +30,7 @@ from tacit.bounds import Bound, Clip, Unbounded
 from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, Mechanism, NoNoise
 from tacit.release import Release
-from tacit.sampling import FullBatch
+from tacit.sampling import step_batch
 from tacit.tasks.base import Params, Task
 from tacit.tree import Tree
 
@@ -56,6 +57,7 @@ class DPScaffNew(Algorithm):
     lr: float = 0.1  # eta
     probability: float | None = None  # p
     local_steps: int | None = None
+    batch_size: int | None = None  # records of a local step; None: all
     iterations: int | None = None  # T: draw coins for so many steps; a round is a coin that fell
     coin_seed: int = 0
     clip: float | None = 1.0
@@ -101,6 +103,7 @@ class DPScaffNew(Algorithm):
         """One communication: correct h with the broadcast, take the round's steps, send."""
         del population
         planned = np.array(self.steps, np.int32)
+        batch = step_batch(self.batch_size)
 
         def work(
             moment: Moment, control: Control, data: ClientData, sent: tuple[Params, Params]
@@ -110,7 +113,7 @@ class DPScaffNew(Algorithm):
             h = tree.select(moment.round == 0, control.h, tree.add(control.h, pull))
             reached = local.gradient_steps(
                 task,
-                FullBatch(),
+                batch,
                 moment.key,
                 params,
                 data,

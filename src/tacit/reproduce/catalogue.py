@@ -23,6 +23,7 @@ from tacit.reproduce.papers import (
     norm,
     norm_images,
     scaffnew,
+    scaffnew_images,
 )
 from tacit.reproduce.store import Store
 from tacit.reproduce.summary import Summary
@@ -45,6 +46,7 @@ _MODULES = (
     fedexp_budgets,
     fedexp,
     fedexp_mnist,
+    scaffnew_images,
     scaffnew,
 )
 ENTRIES: Mapping[str, Entry] = {
