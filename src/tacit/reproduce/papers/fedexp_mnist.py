@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from tacit.reproduce.entry import Entry, Figure, Grid, Line, Printed, Quantity, Stage
+from tacit.reproduce.entry import Entry, Figure, Line, Printed, Quantity, Stage
 from tacit.reproduce.papers.fedexp import (
     AVG,
     CENTRAL,
@@ -36,7 +36,7 @@ _TABLE4: dict[tuple[str, str], tuple[float, float, float, float]] = {
 _LARGE = {"name": "cnn", "start": "torch"}
 _SMALL = {"name": "small-cnn", "activation": "none", "start": "torch"}
 _PIXELS = {"name": "standard", "mean": 0.1307, "scale": 0.3081}
-_MNIST_GRID: Grid = {"algorithm.clip": (0.03, 0.1, 0.3, 1.0)}
+_HONEST = {f"task.{key}": value for key, value in _SMALL.items()} | {"train.rounds": 20}
 
 
 def _mnist(row: str, method: str) -> Line:
@@ -66,8 +66,7 @@ def _mnist(row: str, method: str) -> Line:
             "train": {"rounds": ROUNDS},
         },
         printed=Printed(mean, std),
-        honest_grid=_MNIST_GRID,
-        honest=like.honest,
+        honest={**like.honest, **_HONEST},
         stages=(None, 1.0, 2.0, 8.0) if row == CENTRAL else stages,
         claimed=CLAIMED[row] if row != CENTRAL else "15.261 / 15.258",
     )
@@ -115,8 +114,11 @@ TABLE4 = Entry(
         " relu its only second filter can start dead. DP-SCAFFOLD keeps a client's control without"
         " the noise of its message; with it the noise of one round, ten times as long as the"
         " radius, fills the next update, and nothing was learnt."
+        " The honest budgets take the paper's steps and radii, 20 rounds, and the small network in"
+        " every row, for noise grows with the numbers of a message; the local rows are run at"
+        " epsilon 8 alone."
     ),
-    minutes=800,
+    minutes=240,
 )
 
 FIGURE2_MNIST = TABLE4.view(
