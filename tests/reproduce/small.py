@@ -49,6 +49,7 @@ ENTRY = Entry(
     judge=partial(better, first="first", second="second"),
     figures=(
         Figure(name="rows", title="Rows"),
+        Figure(name="panels", title="Panels", panels={"One of them": ("second",)}),
         Figure(name="r", title="Rounds", kind="rounds", metrics={"oracle/loss": ""}),
     ),
 )

@@ -64,6 +64,8 @@ def test_figures_name_rows_and_methods_that_exist() -> None:
             assert set(figure.rows or ()) <= {line.row for line in lines}
             assert set(figure.methods or ()) <= {line.method for line in lines}
             assert set(figure.metrics) <= set(source(entry).keep)
+            for methods in figure.panels.values():
+                assert set(methods) <= {line.method for line in lines}
 
 
 def test_a_name_may_stand_for_several() -> None:

@@ -150,6 +150,7 @@ def test_the_page_is_made_of_the_results_and_the_same_twice(
     assert first == {p.name: p.read_bytes() for p in (tmp_path / "docs").rglob("*") if p.is_file()}
     assert {name for name in first if name.endswith(".svg")} == {
         "small-entry-rows.svg",
+        "small-entry-panels.svg",
         "small-entry-r.svg",
     }
     with pytest.raises(ConfigError, match="has no lines"):

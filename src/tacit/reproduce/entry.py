@@ -102,7 +102,10 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """A picture of an entry: methods over rows, or metrics over the rounds of one row."""
+    """A picture of an entry: methods over rows, or metrics over the rounds of one row.
+
+    Methods over rows have a panel for each stage, or ``panels`` of some methods at one stage.
+    """
 
     name: str
     title: str
@@ -110,6 +113,7 @@ class Figure:
     metrics: Mapping[str, str] = field(default_factory=dict)  # kind "rounds": metric -> label
     rows: tuple[str, ...] | None = None
     methods: tuple[str, ...] | None = None
+    panels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # title -> methods
     stage: Stage = None
     xlabel: str = "round"
     ylabel: str = ""

@@ -23,7 +23,9 @@ def draw(entry: Entry, figure: Figure, summary: Summary, path: Path) -> bool:
     import matplotlib as mpl
     from matplotlib.figure import Figure as Canvas
 
-    found = _row_panels(summary) if figure.kind == "rows" else _round_panels(figure, summary)
+    found = (
+        _row_panels(figure, summary) if figure.kind == "rows" else _round_panels(figure, summary)
+    )
     if not found:
         return False
     columns = min(2, len(found))
@@ -109,19 +111,41 @@ def _plot(axes: Any, curves: list[Curve], *, bands: bool) -> None:
             )
 
 
-def _row_panels(summary: Summary) -> list[Panel]:
-    """One panel for each stage: the methods over the rows."""
-    panels: list[Panel] = []
-    for stage in (None, *summary.entry.budgets):
-        points: dict[str, list[tuple[float, Cell]]] = {}
-        for line in summary.entry.lines:
-            cell = summary.cell(line.row, line.method, stage)
-            if cell is not None and line.x is not None and math.isfinite(cell.mean):
-                points.setdefault(line.method, []).append((line.x, cell))
-        curves = [_over_rows(method, found) for method, found in points.items()]
-        if curves:
-            panels.append((_stage_title(stage), curves))
-    return panels
+def _row_panels(figure: Figure, summary: Summary) -> list[Panel]:
+    """The methods over the rows: a panel for each stage, or the figure's own at one stage."""
+    if figure.panels:
+        drawn = [
+            (title, _short(_row_curves(summary, figure.stage, methods)))
+            for title, methods in figure.panels.items()
+        ]
+    else:
+        everyone = tuple(line.method for line in summary.entry.lines)
+        stages = (None, *summary.entry.budgets)
+        drawn = [(_stage_title(stage), _row_curves(summary, stage, everyone)) for stage in stages]
+    return [(title, curves) for title, curves in drawn if curves]
+
+
+def _row_curves(summary: Summary, stage: Stage, methods: tuple[str, ...]) -> list[Curve]:
+    points: dict[str, list[tuple[float, Cell]]] = {}
+    for line in summary.entry.lines:
+        cell = summary.cell(line.row, line.method, stage)
+        if cell is None or line.x is None or line.method not in methods:
+            continue
+        if math.isfinite(cell.mean):
+            points.setdefault(line.method, []).append((line.x, cell))
+    return [_over_rows(method, found) for method, found in points.items()]
+
+
+def _short(curves: list[Curve]) -> list[Curve]:
+    """The curves without the parts that all names begin with; the last part stays."""
+    parts = [name.split(", ") for name, *_ in curves]
+    shared = 0
+    for heads in zip(*(names[:-1] for names in parts), strict=False):
+        if len(set(heads)) > 1:
+            break
+        shared += 1
+    names = [", ".join(own[shared:]) for own in parts]
+    return [(name, *rest) for name, (_, *rest) in zip(names, curves, strict=True)]
 
 
 def _over_rows(method: str, found: list[tuple[float, Cell]]) -> Curve:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -123,6 +124,7 @@ def sweep(
     what: str,
     names: tuple[str, ...],
     guess: float,
+    panels: Mapping[str, tuple[str, ...]] | None = None,
     **more: Any,
 ) -> Entry:
     """An entry on an optimum inside ``what``: its sweeps, and the accuracy of guessing."""
@@ -141,6 +143,7 @@ def sweep(
                 xlabel=what.removeprefix("the number of "),
                 ylabel="test accuracy, %",
                 log="x",
+                panels=panels or {},
             ),
         ),
         **more,
