@@ -87,8 +87,9 @@ _STAND_IN = (
     " and 1e-4 on another seed as the one at which both optima lie inside, and the true epsilon of"
     " the rows is what that means. There the paper's order holds for DP-ScaffNew: the smaller the"
     " claimed epsilon, the more local steps and the fewer iterations are best (for DP-FedAvg the"
-    " first of the two); that a larger clip asks for more local steps shows for DP-FedAvg alone. The honest budgets take a clip of 1: with the noise of five"
-    " clients on 12,810 numbers nothing is learnt at any of them."
+    " first of the two); that a larger clip asks for more local steps shows for DP-FedAvg alone."
+    " The honest budgets take a clip of 1: with the noise of five clients on 12,810 numbers nothing"
+    " is learnt at any of them."
 )
 _TOO_NOISY = (
     " This is softmax regression on public features, 200 full-batch steps on 20 records of each of"
