@@ -6,7 +6,7 @@ import pytest
 
 from tacit.accounting import Budget, gaussian_event, gdp_eps
 from tacit.algorithm import Population
-from tacit.algorithms import ISRLDP, DPScaffNew, DPScaffold, DynamicLDP, FedAvg
+from tacit.algorithms import ISRLDP, DPFedAvg, DPScaffNew, DPScaffold, DynamicLDP, FedAvg
 from tacit.algorithms.scaffnew import steps_of_coins
 from tacit.data.federation import Federation
 from tacit.data.generators import ijcnn_like
@@ -87,6 +87,14 @@ def test_scaffold_has_the_right_sign_and_denominator(options, optimum):
     # At the optimum the mean of the clients' gradients, and so c, is minus the penalty's gradient.
     if options["protects"] == "client":
         assert np.abs(np.asarray(state.server.control["w"])).max() < 1e-6
+
+
+def test_scaffold_arrives_though_every_message_is_clipped_on_the_way(optimum):
+    options = {"protects": "client", "noise_at": "aggregate", "local_steps": 5, "local_lr": 1.0}
+    found, _ = run(DPScaffold(clip=0.05, **options), 300)
+    assert error(found, optimum) < 1e-6
+    clipped, _ = run(DPFedAvg(clip=0.05, local_steps=5, local_lr=1.0), 300)
+    assert error(clipped, optimum) > 0.1
 
 
 @pytest.mark.parametrize(

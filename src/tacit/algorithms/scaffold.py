@@ -11,9 +11,11 @@ released gradients, so nothing more is charged; option I charges one more gradie
 level (noise on the message or the aggregate): the server finds the change of c from the released Dy
 by option II alone, and a client its own c_i from its clipped Dy before the noise: c_i never leaves
 it, and whatever it is the next message is bounded and noised. (With the noise in c_i, an update
-would begin with the last round's noise, and little else would fit into the clip.) A message may be
-PrivUnit's (``mechanism = "privunit"``). Signs and the K eta in the denominator are where others
-have gone wrong.
+would begin with the last round's noise, and little else would fit into the clip.) So c_i sums
+clipped changes: convex problems are solved without drift though every message is clipped, while a
+network's gradients may change faster than c_i can follow. A message may be PrivUnit's
+(``mechanism = "privunit"``). Signs and the K eta in the denominator are where others have gone
+wrong.
 """
 
 from __future__ import annotations
