@@ -333,6 +333,13 @@ CASES: tuple[Case, ...] = (
         ),
     ),
     Case(
+        id="dp-scaffold-shortened",
+        algorithm=lambda: DPScaffold(
+            protects="client", noise=30.0, local_steps=2, controls="shortened"
+        ),
+        properties=(own_controls_hold_no_noise,),
+    ),
+    Case(
         id="dp-scaffold-privunit",
         algorithm=lambda: DPScaffold(protects="client", mechanism="privunit", local_steps=2),
         properties=(own_controls_hold_no_noise,),

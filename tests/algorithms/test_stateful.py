@@ -97,6 +97,37 @@ def test_scaffold_arrives_though_every_message_is_clipped_on_the_way(optimum):
     assert error(clipped, optimum) > 0.1
 
 
+def test_shortened_controls_are_gradients_shortened_like_the_messages():
+    options = {"protects": "client", "local_steps": 1, "local_lr": 1.0, "clip": 0.05}
+    algorithm = DPScaffold(controls="shortened", **options)
+    federation = LocalFederation(algorithm, TASK, FEDERATION, seed=0, dtype="float64")
+    federation.server.round(0, federation.ask)
+    w = np.asarray(federation.server.state.params["w"])
+    control = np.asarray(federation.server.state.control["w"])
+    federation.server.round(1, federation.ask)
+    for number, client in enumerate(federation.clients):
+        records = FEDERATION.client(number)
+        sign = 2.0 * records["y"] - 1.0
+        pull = sign / (1 + np.exp(sign * (records["x"] @ w)))
+        gradient = L2 * w - (pull[:, None] * records["x"]).mean(axis=0)
+        assert client._pending is not None
+        own, found = np.asarray(client._state["w"]), np.asarray(client._pending[1]["w"])
+        share = 0.05 / np.linalg.norm(gradient - own + control)
+        assert share < 0.5
+        np.testing.assert_allclose(found, share * gradient, rtol=1e-9)
+
+
+def test_shortened_controls_are_scaffold_where_nothing_is_clipped(optimum):
+    options = {"protects": "client", "local_steps": 5, "local_lr": 1.0, "clip": 1e3}
+    found, _ = run(DPScaffold(controls="shortened", **options), 300)
+    assert error(found, optimum) < 1e-6
+
+
+def test_shortened_controls_need_messages_that_are_clipped():
+    with pytest.raises(TacitError, match="protects = 'client'"):
+        DPScaffold(controls="shortened")
+
+
 @pytest.mark.parametrize(
     "options",
     [

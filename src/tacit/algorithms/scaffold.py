@@ -11,11 +11,15 @@ released gradients, so nothing more is charged; option I charges one more gradie
 level (noise on the message or the aggregate): the server finds the change of c from the released Dy
 by option II alone, and a client its own c_i from its clipped Dy before the noise: c_i never leaves
 it, and whatever it is the next message is bounded and noised. (With the noise in c_i, an update
-would begin with the last round's noise, and little else would fit into the clip.) So c_i sums
-clipped changes: convex problems are solved without drift though every message is clipped, while a
-network's gradients may change faster than c_i can follow. A message may be PrivUnit's
-(``mechanism = "privunit"``). Signs and the K eta in the denominator are where others have gone
-wrong.
+would begin with the last round's noise, and little else would fit into the clip.) A message may be
+PrivUnit's (``mechanism = "privunit"``). Signs and the K eta in the denominator are where others
+have gone wrong.
+
+Under a clip c is made of clipped messages, and c_i must fit it (a control of full length would take
+a client's whole gradient away). ``controls = "summed"`` adds up clipped changes: convex problems
+are solved without drift though every message is clipped, but a network's gradients change faster
+than c_i can follow. ``"shortened"`` makes c_i the mean gradient of the local steps, shortened like
+the message: it follows at once, and leaves drift while messages are clipped.
 """
 
 from __future__ import annotations
@@ -71,6 +75,7 @@ class DPScaffold(Algorithm):
     eps0: float = 2.0
     eps1: float = 2.0
     eps2: float = 2.0
+    controls: Literal["summed", "shortened"] = "summed"  # of clients whose messages are clipped
     noise: float = 0.0
     relation: Relation = "replace-one"
 
@@ -85,6 +90,11 @@ class DPScaffold(Algorithm):
             raise TacitError(
                 "option I needs a gradient release of its own; at client level use option II, whose"
                 " control variates follow from what is sent."
+            )
+        if self.controls == "shortened" and self.protects == "record":
+            raise TacitError(
+                "controls = 'shortened' is for clipped messages: set protects = 'client', for with"
+                " records protected no message is clipped."
             )
         if self.local_steps < 1 or not 0 < self.local_lr < float("inf"):
             raise TacitError("give at least one local step, and a positive local_lr.")
@@ -189,7 +199,12 @@ class DPScaffold(Algorithm):
                 correction=tree.subtract(control, own),
             )
             update = tree.subtract(reached, params)
-            return {"update": update}, self.renewed(own, control, bound(update))
+            bounded = bound(update)
+            if self.controls == "summed":
+                return {"update": update}, self.renewed(own, control, bounded)
+            whole, kept = tree.squared_norm(update), tree.squared_norm(bounded)
+            share = jnp.where(whole > 0, jnp.sqrt(kept / whole), 1.0)
+            return {"update": update}, tree.scale(share, self.renewed(own, control, update))
 
         return work
 

@@ -118,9 +118,9 @@ TABLE4 = Entry(
         " does not say. Ours sums clipped changes, so it finds the optimum of a convex problem"
         " though every message is clipped (there is a test), but on this network it comes too late"
         " for gradients that change: accuracy stays near 75 % from round 15 on, and near 78 % in a"
-        " trial without noise in the controls. In another trial, with controls shortened like the"
-        " messages, it was 88.8 % after 26 rounds and still rising; that rule does not arrive on"
-        " the convex problem. The trials had one seed and are not kept."
+        ' trial without noise in the controls. In another trial, with `controls = "shortened"`,'
+        " it was 88.8 % after 26 rounds and still rising; that rule does not arrive on the convex"
+        " problem. The trials had one seed and are not kept."
         " The honest budgets take the paper's steps and radii, 20 rounds, and the small network in"
         " every row, for noise grows with the numbers of a message; the local rows are run at"
         " epsilon 8 alone."
