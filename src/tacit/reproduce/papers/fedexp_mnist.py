@@ -43,6 +43,7 @@ def _mnist(row: str, method: str) -> Line:
     mean, std, step, clip = _TABLE4[row, method]
     like = synthetic(row, method)
     stages: tuple[Stage, ...] = (None, 8.0)
+    controls = {"controls": "shortened"} if (row, method) == (CENTRAL, SCAFFOLD) else {}
     return Line(
         row=row,
         method=method,
@@ -62,6 +63,7 @@ def _mnist(row: str, method: str) -> Line:
                 "local_steps": 10,
                 "local_lr": step,
                 "clip": clip,
+                **controls,
             },
             "train": {"rounds": ROUNDS},
         },

@@ -21,7 +21,7 @@ _CLAIMED = "the same epsilon, rounds not given"
 
 
 _GRID: Grid = {
-    "algorithm.local_lr": (0.004, 0.02, 0.1),
+    "algorithm.local_lr": (0.004, 0.02, 0.1, 0.5),
     "algorithm.scale": (15.625, 62.5),
 }
 
@@ -82,7 +82,7 @@ def _table2(
             method="FedAvg",
             config=plain,
             printed=Printed(*printed["FedAvg", float("inf")]),
-            grid={"algorithm.local_lr": (0.02, 0.1, 0.4)},
+            grid={"algorithm.local_lr": (0.02, 0.1, 0.4, 1.6)},
             stages=(None,),
         ),
     )
