@@ -193,7 +193,7 @@ def model(folder):
         return {name: archive[name] for name in archive.files}
 
 
-ROUNDS = 12_000  # seconds of work after the first checkpoint, so that a signal finds it running
+ROUNDS = 6_000  # seconds of work after the first checkpoint, so that a signal finds it running
 LONG = ["--set", f"train.rounds={ROUNDS}", "--set", "train.eval_every=300"]
 
 
@@ -218,11 +218,7 @@ def test_a_killed_run_resumes_to_the_same_model(kill, config, whole, tmp_path, c
             assert time.monotonic() < limit
             time.sleep(0.02)
         process.send_signal(kill)
-        try:
-            code = process.wait(6)
-        except subprocess.TimeoutExpired:  # one was lost once; likely in a finaliser, not proven
-            process.send_signal(kill)
-            code = process.wait(60)
+        code = process.wait(60)
     assert code == (130 if kill == signal.SIGINT else -signal.SIGKILL)
     spent = len(list(Ledger.read(cut / "ledger.jsonl").charges))
     assert 0 < spent < ROUNDS

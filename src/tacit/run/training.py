@@ -28,6 +28,7 @@ from tacit.data.waiting import Scaling
 from tacit.errors import BudgetError, TacitError
 from tacit.planning import Plan, calibrate
 from tacit.planning.auto_plan import rounds_for
+from tacit.run import interrupt
 from tacit.run.folder import Checkpoint, Row, RunFolder
 from tacit.run.measure import Measure, flat
 from tacit.run.payments import Payments
@@ -183,7 +184,8 @@ def run_plan(
         simulator.reseed(settings.seed)
         # The plan stays as it is: noise that is spread over its rounds must not be spread anew.
         run = _Run(plan, rounds, simulator, settings, folder, ledger)
-        run.go()
+        with interrupt.remembered() as check_interrupt:
+            run.go(check_interrupt)
     result = Result(
         params=simulator.params(run.state),
         guarantee=run.guarantee(rounds),
@@ -233,12 +235,13 @@ class _Run:
         if folder is not None and ledger is not None:
             self._continue(folder, ledger)
 
-    def go(self) -> None:
-        """All rounds that are left."""
+    def go(self, check_interrupt: Callable[[], None]) -> None:
+        """All rounds that are left, unless the check between stretches raises."""
         if self.round == 0 and not self.rows:
             self._look()
         last, stretch, most = self.last, 1, 1
         while self.round < last:
+            check_interrupt()
             until = min(self._next_look(), last)
             count = max(1, min(stretch, until - self.round))
             self._payments.pay(self.round + count)

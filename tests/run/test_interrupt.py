@@ -1,0 +1,102 @@
+"""An interrupt stops a run even where Python forgets the exception."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from tacit.algorithms import DPFedAvg
+from tacit.data.federation import Federation
+from tacit.run import interrupt, train
+from tacit.run.training import Progress
+from tacit.tasks.logistic import Logistic
+
+pytestmark = [
+    pytest.mark.usefixtures("quick_compilation", "usual_handler"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+TASK = Logistic(features=2, l2=0.1)
+NOISY = DPFedAvg(noise=5.0)
+FEDERATION = Federation(
+    records={"x": np.eye(2)[[0, 1, 0, 1]], "y": np.array([0, 1, 0, 1])},
+    sizes=np.array([2, 2]),
+    names=("a", "b"),
+    classes=2,
+    test={"x": np.eye(2), "y": np.array([0, 1])},
+)
+
+
+@pytest.fixture
+def usual_handler() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def press_while_collecting() -> None:
+    """As if Ctrl-C came while the garbage collector calls back: the exception is swallowed."""
+
+    def callback(phase: str, _: object) -> None:
+        if phase == "start":
+            signal.raise_signal(signal.SIGINT)
+
+    gc.callbacks.append(callback)
+    try:
+        gc.collect()
+    finally:
+        gc.callbacks.remove(callback)
+
+
+def test_an_interrupt_that_the_collector_swallowed_stops_the_run() -> None:
+    seen: list[int] = []
+
+    def watch(progress: Progress) -> None:
+        seen.append(progress.round)
+        if len(seen) == 2:
+            press_while_collecting()
+
+    with pytest.raises(KeyboardInterrupt):
+        train(NOISY, TASK, FEDERATION, rounds=1000, eval_every=1, on_progress=watch)
+    assert seen == [1, 2]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_without_a_handler_it_is_lost() -> None:
+    """What this module is for. Should Python ever raise here, the module can go."""
+    press_while_collecting()
+
+
+def test_an_interrupt_is_raised_where_it_falls() -> None:
+    with interrupt.remembered() as check:
+        check()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            check()
+
+
+def test_a_handler_of_the_caller_is_left_alone() -> None:
+    calls: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: calls.append(number))
+    with interrupt.remembered() as check:
+        signal.raise_signal(signal.SIGINT)
+        check()
+    assert calls == [signal.SIGINT]
+
+
+def test_a_thread_trains_without_touching_signals() -> None:
+    rounds: list[int] = []
+
+    def work() -> None:
+        rounds.append(train(NOISY, TASK, FEDERATION, rounds=2).rounds)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert rounds == [2]
