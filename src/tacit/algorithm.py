@@ -41,6 +41,16 @@ class Population:
         return len(self.sizes)
 
     @property
+    def records(self) -> int:
+        """How many records there are, over all clients."""
+        return sum(self.sizes)
+
+    @property
+    def sums_to_mean(self) -> float:
+        """Makes a mean over clients of sums over their records the mean over all records."""
+        return self.clients / self.records
+
+    @property
     def smallest(self) -> int:
         """The records of the smallest client: the one that sampling hides least."""
         return min(self.sizes)

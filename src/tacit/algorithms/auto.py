@@ -97,7 +97,7 @@ class Auto(OneGradient):
         if self.protects == "client":
             return self.noise / expected
         root = expected if self._trusts_server else math.sqrt(expected)
-        return self.noise / root * population.clients / sum(population.sizes)
+        return self.noise / root * population.sums_to_mean
 
     @property
     def _trusts_server(self) -> bool:
@@ -121,7 +121,7 @@ class Auto(OneGradient):
         """The local steps before an answer."""
         if self.local_steps is not None:
             return self.local_steps
-        enough = sum(population.sizes) >= _ENOUGH_RECORDS * population.clients
+        enough = population.records >= _ENOUGH_RECORDS * population.clients
         return _MANY_STEPS if self.few and enough else 1
 
     @property
@@ -136,7 +136,7 @@ class Auto(OneGradient):
     def phases(self, task: Task, population: Population) -> tuple[Phase, ...]:
         """One exchange: a gradient."""
         release = self.release
-        share = population.clients / sum(population.sizes)
+        share = population.sums_to_mean
         steps = self.steps(population)
 
         def whole(

@@ -72,7 +72,7 @@ class PrivateMean(Prelude):
 
     def spread(self, population: Population) -> float:
         """The standard deviation of the noise on each number of the mean: public."""
-        clients, records = population.clients, sum(population.sizes)
+        clients, records = population.clients, population.records
         scale = {
             "aggregate": 1 / (records if self.unit == "record" else clients),
             "message": 1 / math.sqrt(clients),
@@ -95,7 +95,7 @@ class PrivateMean(Prelude):
         """One exchange: every client's mean, or every silo's sum of records."""
         del task
         release, unit = self.release, Normalize(1.0)
-        share = population.clients / sum(population.sizes)
+        share = population.sums_to_mean
         floor = self.features * self.spread(population) ** 2
 
         def total(records: Record, weights: Array) -> Array:

@@ -87,7 +87,7 @@ class PrivateMoments(Prelude):
 
     def spread(self, population: Population) -> float:
         """The standard deviation of the noise on each released moment: a public number."""
-        clients, records = population.clients, sum(population.sizes)
+        clients, records = population.clients, population.records
         per_client = {
             "aggregate": 1 / (records if self.unit == "record" else clients),
             "message": 1 / math.sqrt(population.clients),
@@ -101,7 +101,7 @@ class PrivateMoments(Prelude):
         release = self.release
         places = jnp.asarray([column.feature for column in self.columns])
         least = min(1.0, max(_LEAST_VARIANCE, self.spread(population)))
-        share = population.clients / sum(population.sizes)
+        share = population.sums_to_mean
 
         def total(records: Record, weights: Array) -> Array:
             v = jnp.clip(records["x"][:, places].astype(weights.dtype), -1, 1)

@@ -154,7 +154,7 @@ def _plan(prepared: Prepared) -> dict[str, Any]:
     return {
         "data": prepared.federation.title,
         "clients": plan.population.clients,
-        "records": sum(plan.population.sizes),
+        "records": plan.population.records,
         "smallest_client": plan.population.smallest,
         "rounds": plan.rounds,
         "algorithm": prepared.config.algorithm.name,

@@ -171,7 +171,7 @@ def _ratio(release: Release, noise: float, problem: Problem, cohort: Cohort) -> 
     root = math.sqrt(problem.dimension)
     clients = cohort.expected(problem.population.clients)
     if release.by_record:
-        return noise * root / sum(problem.population.sizes)
+        return noise * root / problem.population.records
     if release.at == "aggregate":
         return noise * root / clients
     if release.at == "message":
