@@ -11,7 +11,7 @@ from small import ENTRY, config, line
 from tacit.errors import ConfigError, DataError, TacitError
 from tacit.reproduce import catalogue, page, runner
 from tacit.reproduce.check import check
-from tacit.reproduce.entry import SELECTION_SEED
+from tacit.reproduce.entry import SELECTION_SEED, Quantity
 from tacit.reproduce.jobs import Unit, chosen, digest, due, run_unit
 from tacit.reproduce.optimum import logistic_optimum
 from tacit.reproduce.page import write_page
@@ -276,3 +276,11 @@ def test_a_verdict_waits_for_all_rows_and_an_order_of_failures_is_none() -> None
     assert [v.answer for v in better(Summary(failing, store), "first", "second")] == [
         "not clear"
     ] * 2
+
+
+def test_what_is_learnt_depends_on_the_side_that_is_better() -> None:
+    error = Quantity(metric="m", label="m", better="low", useless=0.5)
+    accuracy = Quantity(metric="m", label="m", useless=15.0)
+    assert [error.learnt(x) for x in (0.4, 0.5, 0.6)] == [True, False, False]
+    assert [accuracy.learnt(x) for x in (14.0, 15.0, 16.0)] == [False, False, True]
+    assert Quantity(metric="m", label="m").learnt(0.0)

@@ -42,7 +42,7 @@ class Quantity:
     better: Literal["high", "low"] = "high"
     scale: float = 1.0
     style: str = ".2f"
-    useless: float | None = None  # low is better, and from here on nothing was learnt
+    useless: float | None = None  # no better than this is nothing learnt
 
     def of(self, curve: list[float]) -> float:
         """The number from the metric's values at all looks."""
@@ -56,6 +56,12 @@ class Quantity:
             "mean of last": curve[-self.count :],
         }[self.over]
         return self.scale * sum(taken) / len(taken)
+
+    def learnt(self, value: float) -> bool:
+        """Whether it is more than a model that learnt nothing has."""
+        if self.useless is None:
+            return True
+        return value < self.useless if self.better == "low" else value > self.useless
 
     def show(self, value: float) -> str:
         """The number as it is printed."""

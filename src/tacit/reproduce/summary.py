@@ -153,8 +153,8 @@ def _better_at(summary: Summary, first: str, second: str, rows: list[str], stage
         if quantity.better == "low":
             gap = -gap
         answer = "yes" if gap > 2 * error else "no" if gap < -2 * error else "not clear"
-        if quantity.useless is not None and min(one.mean, other.mean) >= quantity.useless:
-            answer = "not clear"  # neither has learnt: an order of failures says nothing
+        if not quantity.learnt(one.mean) and not quantity.learnt(other.mean):
+            answer = "not clear"  # an order of failures says nothing
         counts[answer] += 1
         parts.append(f"{row}: {show(one.mean)} against {show(other.mean)} ({answer})")
     total = sum(counts.values())

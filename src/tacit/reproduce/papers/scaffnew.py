@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -72,12 +73,12 @@ def named(method: str, series: str) -> str:
     return f"{method}, {series}"
 
 
-def _interior(names: tuple[str, ...], guess: float, summary: Summary) -> list[Verdict]:
+def _interior(names: tuple[str, ...], summary: Summary) -> list[Verdict]:
     """Where the best row of each sweep lies; and in the best sweep: clearly inside?"""
-    return [_where(names, guess, summary, stage) for stage in (None, *summary.entry.budgets)]
+    return [_where(names, summary, stage) for stage in (None, *summary.entry.budgets)]
 
 
-def _where(names: tuple[str, ...], guess: float, summary: Summary, stage: Stage) -> Verdict:
+def _where(names: tuple[str, ...], summary: Summary, stage: Stage) -> Verdict:
     sweeps = dict[str, list[tuple[float, Cell]]]()
     for name in names:
         asked = _lines_of(summary, named(NEW, name), stage)
@@ -90,8 +91,8 @@ def _where(names: tuple[str, ...], guess: float, summary: Summary, stage: Stage)
     tops = {name: max(sweep, key=lambda point: point[1].mean) for name, sweep in sweeps.items()}
     best = max(tops, key=lambda name: tops[name][1].mean)
     sweep, top = sweeps[best], tops[best]
-    if top[1].mean < guess + _LEARNT:
-        text = f"the best of all sweeps is {top[1].mean:.1f} %, and guessing gives {guess:g}"
+    if not summary.entry.quantity.learnt(top[1].mean):
+        text = f"the best of all sweeps is {top[1].mean:.1f} %, little more than guessing"
         return Verdict(stage, "no", text, "nothing learnt")
     ends = sweep[0], sweep[-1]
     gaps = [difference(top[1], end[1]) for end in ends]
@@ -132,10 +133,10 @@ def sweep(
         name=name,
         title=title,
         claim=f"There is an interior optimum in {what}.",
-        quantity=_ACCURACY,
+        quantity=replace(_ACCURACY, useless=guess + _LEARNT),
         lines=lines,
         delta=DELTA,
-        judge=partial(_interior, names, guess),
+        judge=partial(_interior, names),
         figures=(
             Figure(
                 name="sweep",
