@@ -1,14 +1,15 @@
 """The gradients of single records of a network, from what its layers read and their slopes.
 
-A network is run once over a batch, in columns (numbers, records), with a zero added to what every
-layer makes. The derivative in that zero is the layer's slope for every record, and with what the
-layer had read it gives every record's gradient: for a dense layer their outer product, whose norm
-is the product of norms, so nothing of the size of the layer is formed for any record.
+A network is run once over a batch, with a zero added to what every layer makes. The derivative in
+that zero is the layer's slope for every record, and with what the layer had read it gives every
+record's gradient: for a dense layer their outer product, whose norm is the product of norms, so
+nothing of the size of the layer is formed for any record.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -24,12 +25,6 @@ def tap(made: dict[str, Array], taps: Mapping[str, Array], name: str, value: Arr
     """Note what a layer makes, with its tap added if there is one."""
     made[name] = value + taps[name] if name in taps else value
     return made[name]
-
-
-def columns(layer: Params, x: Array) -> Array:
-    """A dense layer of a batch in columns."""
-    z: Array = layer["w"].T @ x + layer["b"][:, None]
-    return z
 
 
 def tapped_slopes(
@@ -51,17 +46,22 @@ def layered(
     params: Params,
     read: Mapping[str, Array],
     slopes: Mapping[str, Array],
-    kernels: Mapping[str, Array],
+    kernels: Mapping[str, Array] | None = None,
+    axis: Literal[0, 1] = 0,
 ) -> ByRecord:
-    """Single records' gradients; those of kernels, which are small, are given, records first."""
+    """Single records' gradients; ``axis`` is that of the records in what dense layers read.
+
+    The gradients of kernels, which are small, are given, records first.
+    """
+    kernels = kernels or {}
     squared = jnp.zeros(())
     for name in params:
         if name in kernels:
             squared += jnp.sum(jnp.square(kernels[name]), axis=(1, 2, 3, 4))
             squared += jnp.sum(jnp.square(_bias_slopes(slopes, name)), axis=0)
         else:
-            reach = 1 + jnp.sum(jnp.square(read[name]), axis=0)
-            squared += reach * jnp.sum(jnp.square(slopes[name]), axis=0)
+            reach = 1 + jnp.sum(jnp.square(read[name]), axis=1 - axis)
+            squared += reach * jnp.sum(jnp.square(slopes[name]), axis=1 - axis)
 
     def weighted(factors: Array) -> Params:
         kept = factors != 0
@@ -71,10 +71,12 @@ def layered(
                 clean = jnp.where(kept[:, None, None, None, None], kernels[name], 0)
                 bias = jnp.where(kept, _bias_slopes(slopes, name), 0)
                 return {"w": jnp.tensordot(factors, clean, axes=1), "b": bias @ factors}
-            scaled = jnp.where(kept, slopes[name], 0) * factors
+            each = jnp.expand_dims(kept, 1 - axis)
+            scaled = jnp.where(each, slopes[name], 0) * jnp.expand_dims(factors, 1 - axis)
+            clean = jnp.where(each, read[name], 0)
             return {
-                "w": jnp.where(kept, read[name], 0) @ scaled.T,
-                "b": jnp.sum(scaled, axis=1),
+                "w": jnp.tensordot(clean, scaled, axes=(axis, axis)),
+                "b": jnp.sum(scaled, axis=axis),
             }
 
         return {name: one(name) for name in params}

@@ -24,7 +24,7 @@ from jax import Array
 
 from tacit.errors import ConfigError
 from tacit.tasks.base import ByRecord, Params, Record, require_positive, width
-from tacit.tasks.by_layer import Study, columns, layered, tap, tapped_slopes
+from tacit.tasks.by_layer import Study, layered, tap, tapped_slopes
 from tacit.tasks.classifier import Classifier, softmax_loss
 from tacit.tasks.conv import Padding, conv2d, max_pool, output_size
 from tacit.tasks.conv_batch import blocks, kernel_gradients, patches, pooled
@@ -119,7 +119,7 @@ class CNN(ImageClassifier):
             for name in read
             if name.startswith("conv")
         }
-        return layered(params, read, slopes, kernels)
+        return layered(params, read, slopes, kernels, axis=1)
 
     def _study(
         self, params: Params, records: Record, taps: Mapping[str, Array] | None = None
@@ -142,7 +142,7 @@ class CNN(ImageClassifier):
         for i in range(len(self.hidden) + 1):
             name = f"dense{i}"
             read[name] = x if i == 0 else act(x)
-            x = tapped(name, columns(params[name], read[name]))
+            x = tapped(name, _columns(params[name], read[name]))
         return x.T, read, made
 
     def _flat_size(self) -> int:
@@ -158,6 +158,12 @@ class CNN(ImageClassifier):
                     f"{self.pool}: take fewer filters, a smaller kernel or padding 'same'."
                 )
         return rows * columns * channels
+
+
+def _columns(layer: Params, x: Array) -> Array:
+    """A dense layer of a batch in columns (numbers, records), as the convolutions leave it."""
+    z: Array = layer["w"].T @ x + layer["b"][:, None]
+    return z
 
 
 def image_shape(

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacit.tasks.base import ByRecord, Params, Record, flat, require_positive, width
-from tacit.tasks.by_layer import Study, columns, layered, tap, tapped_slopes
+from tacit.tasks.by_layer import Study, layered, tap, tapped_slopes
 from tacit.tasks.classifier import Classifier
 from tacit.tasks.initial import Weights, draw
 
@@ -66,19 +66,19 @@ class MLP(Classifier):
     def by_record(self, params: Params, records: Record) -> ByRecord:
         """The slopes in every layer's outputs, and what the layer had read, are all it takes."""
         read, slopes = tapped_slopes(partial(self._study, params, records), records)
-        return layered(params, read, slopes, kernels={})
+        return layered(params, read, slopes)
 
     def _study(self, params: Params, records: Record, taps: Mapping[str, Array]) -> Study:
         """Scores, what every layer reads, and what it makes with its tap."""
         read: dict[str, Array] = {}
         made: dict[str, Array] = {}
         x = jnp.asarray(records["x"])
-        x = x.reshape(x.shape[0], -1).astype(params["layer0"]["w"].dtype).T
+        x = x.reshape(x.shape[0], -1).astype(params["layer0"]["w"].dtype)
         for i in range(len(self.hidden) + 1):
             name = f"layer{i}"
             read[name] = x if i == 0 else ACTIVATIONS[self.activation](x)
-            x = tap(made, taps, name, columns(params[name], read[name]))
-        return x.T, read, made
+            x = tap(made, taps, name, dense(params[name], read[name]))
+        return x, read, made
 
 
 def dense_plan(inputs: int, outputs: int, activation: Activation) -> dict[str, Weights]:
