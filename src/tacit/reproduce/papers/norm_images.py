@@ -121,7 +121,7 @@ TABLE2_FMNIST = Entry(
     finding=(
         "The number of rounds is not given in the paper, and it decides the noise: we take 100,"
         " after which the step has decayed to 0.37 of the first. The grids are thinned. Without"
-        " privacy we come near the printed one (83.29 for 83.43, at the edge of our grid of steps)."
+        " privacy we come near the printed one (83.29 for 83.43)."
         " With privacy the printed ones are far below what"
         " exact noise for the stated budgets gives (2.0 on the sum at epsilon 5 and 4.2 at 2, in"
         " units of C), and no number of rounds explains it: the step shrinks by 0.99 a round, so"
