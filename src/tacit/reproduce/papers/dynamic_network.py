@@ -15,8 +15,12 @@ _RADIUS, _LARGER = 2.0, 6.0  # of a record's gradient, which the paper does not 
 _AROUND = 5.0  # how far from the printed number is still "around" it
 
 
-def _row(budget: tuple[float, float], rounds: int) -> str:
-    return f"({budget[0]:g}, {budget[1]:g}), {rounds} rounds"
+def _stated(budget: tuple[float, float]) -> str:
+    return f"({budget[0]:g}, {budget[1]:g})"
+
+
+def _lasting(rounds: int) -> str:
+    return f"{OURS}, {rounds} rounds"
 
 
 def _network(budget: tuple[float, float], rounds: int, radius: float) -> dict[str, Any]:
@@ -43,21 +47,20 @@ def _network(budget: tuple[float, float], rounds: int, radius: float) -> dict[st
 
 
 def _line(budget: tuple[float, float], rounds: int) -> Line:
-    epsilon, delta = budget
     return Line(
-        row=_row(budget, rounds),
-        method=OURS,
+        row=_stated(budget),
+        method=_lasting(rounds),
         config=_network(budget, rounds, _RADIUS),
         printed=Printed(_PRINTED) if rounds > _FEW else None,
-        claimed=f"({epsilon:g}, {delta:g}) by zCDP",
+        claimed=f"{_stated(budget)} by zCDP",
         stages=(None,),
         x=rounds,
     )
 
 
 _HONEST = Line(
-    row="honest budgets, 300 rounds",
-    method=OURS,
+    row="honest budgets",
+    method=_lasting(300),
     config=_network(_BUDGETS[0], 300, _LARGER),
     stages=(1.0, 2.0, 8.0),
 )
@@ -67,7 +70,7 @@ def _stays_up(summary: Summary) -> list[Verdict]:
     """Around the printed accuracy after 1,000 rounds, less after 500, and no less after 1,200."""
     good, parts = list[bool](), list[str]()
     for budget in _BUDGETS:
-        found = [summary.cell(_row(budget, rounds), OURS, None) for rounds in _LENGTHS]
+        found = [summary.cell(_stated(budget), _lasting(rounds), None) for rounds in _LENGTHS]
         cells: list[Cell] = [cell for cell in found if cell is not None]
         if len(cells) < len(_LENGTHS):
             return [Verdict(None, "not run", "")]
@@ -79,7 +82,7 @@ def _stays_up(summary: Summary) -> list[Verdict]:
             f"{cell.mean:.1f} % after {rounds}"
             for rounds, cell in zip(_LENGTHS, cells, strict=True)
         )
-        parts.append(f"({budget[0]:g}, {budget[1]:g}): {numbers}")
+        parts.append(f"{_stated(budget)}: {numbers}")
     answer: Answer = "yes" if all(good) else "no"
     return [Verdict(None, answer, "; ".join(parts), f"{sum(good)} of {len(good)}")]
 
