@@ -93,6 +93,8 @@ def test_scaffold_arrives_though_every_message_is_clipped_on_the_way(optimum):
     options = {"protects": "client", "noise_at": "aggregate", "local_steps": 5, "local_lr": 1.0}
     found, _ = run(DPScaffold(clip=0.05, **options), 300)
     assert error(found, optimum) < 1e-6
+    shortened, _ = run(DPScaffold(clip=0.05, controls="shortened", **options), 300)
+    assert error(shortened, optimum) > 0.1
     clipped, _ = run(DPFedAvg(clip=0.05, local_steps=5, local_lr=1.0), 300)
     assert error(clipped, optimum) > 0.1
 

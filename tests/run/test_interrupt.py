@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -67,9 +68,12 @@ def test_an_interrupt_that_the_collector_swallowed_stops_the_run() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_without_a_handler_it_is_lost() -> None:
+def test_without_a_handler_it_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """What this module is for. Should Python ever raise here, the module can go."""
+    lost: list[type[BaseException]] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda found: lost.append(found.exc_type))
     press_while_collecting()
+    assert lost == [KeyboardInterrupt]
 
 
 def test_an_interrupt_is_raised_where_it_falls() -> None:

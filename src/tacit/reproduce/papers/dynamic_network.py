@@ -9,7 +9,8 @@ from tacit.reproduce.papers.dynamic import DELTA, OURS
 from tacit.reproduce.summary import Answer, Cell, Summary, Verdict, difference
 
 _BUDGETS: tuple[tuple[float, float], ...] = ((1.0, 1e-4), (0.5, 1e-5))
-_LENGTHS = _FEW, _ENOUGH, _ = 500, 1000, 1200
+_LENGTHS = _FEW, *_ = 500, 1000, 1200
+_HONEST_ROUNDS = 300
 _PRINTED = 70.0
 _RADIUS, _LARGER = 2.0, 6.0  # of a record's gradient, which the paper does not give
 _AROUND = 5.0  # how far from the printed number is still "around" it
@@ -60,8 +61,8 @@ def _line(budget: tuple[float, float], rounds: int) -> Line:
 
 _HONEST = Line(
     row="honest budgets",
-    method=_lasting(300),
-    config=_network(_BUDGETS[0], 300, _LARGER),
+    method=_lasting(_HONEST_ROUNDS),
+    config=_network(_BUDGETS[0], _HONEST_ROUNDS, _LARGER),
     stages=(1.0, 2.0, 8.0),
 )
 
