@@ -46,8 +46,7 @@ def direction(task: Task, what: What, radius: float, params: Params, batch: Reco
     if what == "records":
         found = task.by_record(params, batch)
         assert found is not None
-        factors = jnp.minimum(1.0, radius * lax.rsqrt(found.squared))
-        return tree.scale(1 / BATCH, found.weighted(factors))
+        return tree.scale(1 / BATCH, found.combined(jnp.minimum(found.norms, radius)))
     mean = jax.grad(lambda p: jnp.mean(task.losses(p, batch)))(params)
     return Clip(radius)(mean) if what == "batches" else mean
 
@@ -105,7 +104,7 @@ def case(test: str, rounds: int, step: float, radii: tuple[float, ...]) -> list[
         params, lowest = run(what=what, radius=radius)
         right = jnp.argmax(task.outputs(params, other), axis=1) == other["y"]
         row = {"test": test, "rounds": rounds, "step": step, "clipped": what, "radius": radius}
-        row["median gradient at the start"] = float(jnp.sqrt(jnp.median(first.squared)))
+        row["median gradient at the start"] = float(jnp.median(first.norms))
         rows.append({**row, "loss": lowest, "accuracy": 100 * float(jnp.mean(right))})
         print(rows[-1], flush=True)
     return rows

@@ -23,11 +23,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tacit.algorithm import Algorithm, Message, Phase, Population
+from tacit.algorithm import Algorithm, Message, Phase
 from tacit.algorithms import AdaptDPFedAvg, RecordDPFedAvg
 from tacit.algorithms.adaptdp_fedavg import State
 from tacit.data.federation import Federation
 from tacit.data.generators import quadratic
+from tacit.population import Population
 from tacit.simulation import RunState, Simulator
 from tacit.tasks.base import Task
 from tacit.tasks.linear import Quadratic

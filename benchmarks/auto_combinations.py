@@ -22,7 +22,7 @@ import jax.numpy as jnp
 
 from tacit import tree
 from tacit.accounting import Budget
-from tacit.algorithm import Message, Population
+from tacit.algorithm import Message
 from tacit.algorithms import Auto
 from tacit.algorithms.one_gradient import State
 from tacit.data import federate
@@ -31,6 +31,7 @@ from tacit.mechanisms import Gaussian
 from tacit.planning import Plan, calibrate
 from tacit.planning.allocation import dynamic_levels
 from tacit.planning.auto_plan import rounds_for
+from tacit.population import Population
 from tacit.release import Release
 from tacit.run.parallel import over_cores
 from tacit.run.training import Settings, run_plan

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from tacit.accounting import Budget, Ledger
-from tacit.algorithm import Algorithm, Population
+from tacit.algorithm import Algorithm
 from tacit.algorithms import (
     ISRLDP,
     AdaptDPFedAvg,
@@ -48,6 +48,7 @@ from tacit.errors import TacitError
 from tacit.features.rows import unit_rows, with_x
 from tacit.planning import Plan, calibrate
 from tacit.planning.auto_plan import rounds_for
+from tacit.population import Population
 from tacit.run.folder import RunFolder
 from tacit.run.parallel import over_cores
 from tacit.run.training import Settings, run_plan
@@ -104,7 +105,7 @@ CENTRAL: dict[str, Make] = {
         local_steps=_steps(r),
         local_lr=_log(0.05, 5)(r),
         clip=_log(0.02, 2)(r),
-        relation="add-remove",
+        relation="zero-out",
     ),
 }
 LOCAL: dict[str, Make] = {
@@ -127,7 +128,7 @@ RECORD: dict[str, Make] = {
         local_lr=_log(0.05, 5)(r),
         clip=_log(0.05, 3)(r),
         batches="full",
-        relation="add-remove",
+        relation="zero-out",
     ),
     "adaptdp-fedavg": lambda r: AdaptDPFedAvg(local_steps=_steps(r), local_lr=_log(0.05, 5)(r)),
     "dp-scaffold": lambda r: DPScaffold(

@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 
 from tacit.accounting import Budget
-from tacit.algorithm import Population
 from tacit.algorithms import Auto
 from tacit.data import federate
 from tacit.data.federation import Federation
 from tacit.planning import Plan, calibrate
 from tacit.planning.auto_plan import rounds_for
+from tacit.population import Population
 from tacit.run.training import Settings, run_plan
 from tacit.tasks.linear import LeastSquares
 

@@ -24,12 +24,13 @@ from typing import Any
 
 from tacit import features
 from tacit.accounting import Budget
-from tacit.algorithm import Algorithm, Population
+from tacit.algorithm import Algorithm
 from tacit.algorithms import Auto, AutoLocal
 from tacit.data import Dataset, federate, load
 from tacit.data.federation import Federation
 from tacit.planning import Plan, calibrate
 from tacit.planning.auto_plan import rounds_for
+from tacit.population import Population
 from tacit.run.training import Settings, run_plan
 from tacit.tasks.registry import make as make_task
 

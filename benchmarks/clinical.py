@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from tacit.algorithm import Population
 from tacit.algorithms import FedAvg
 from tacit.cli.run import example_text
 from tacit.data import Dataset, load
 from tacit.data.federation import Federation, Records
 from tacit.planning import Plan
+from tacit.population import Population
 from tacit.run.build import prepare
 from tacit.run.config import RunConfig, changed
 from tacit.simulation import Simulator

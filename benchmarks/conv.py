@@ -43,7 +43,7 @@ def local_steps(task: Any, batch: bool, params: Params, records: Record) -> Para
 def record_gradients(task: Any, batch: bool, params: Params, records: Record) -> Params:
     if batch:
         found = task.by_record(params, records)
-        return found.weighted(jnp.minimum(1.0, lax.rsqrt(found.squared)))
+        return found.combined(jnp.minimum(1.0, found.norms))
     gradients = jax.vmap(jax.grad(task.loss), in_axes=(None, 0))(params, records)
     squares = (jnp.sum(g**2, axis=tuple(range(1, g.ndim))) for g in jax.tree.leaves(gradients))
     factors = jnp.minimum(1.0, lax.rsqrt(sum(squares)))

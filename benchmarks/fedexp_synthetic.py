@@ -20,10 +20,10 @@ import numpy as np
 
 from benchmarks.repeated import share_programs, summary
 from tacit.accounting import Budget
-from tacit.algorithm import Population
 from tacit.algorithms.fedexp import DPFedEXP
 from tacit.data.generators import fedexp_regression
 from tacit.planning import Plan, calibrate
+from tacit.population import Population
 from tacit.simulation import Simulator
 from tacit.tasks.linear import LeastSquares
 

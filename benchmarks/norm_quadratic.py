@@ -2,7 +2,7 @@
 
     python -m benchmarks.norm_quadratic --out results/norm-quadratic.json
 
-100 clients, d = 200, E = 20 local steps, K = 500 rounds, (5, 1e-6) under add-remove with full
+100 clients, d = 200, E = 20 local steps, K = 500 rounds, (5, 1e-6) under zero-out with full
 participation. Both options see the same problem and the same noise vectors. The number is the mean
 suboptimality over the last 50 rounds, the mean over problems; I1 starts at ``w* + z`` and I2 at
 ``w* + z/5`` with z uniform on (0, 1).
@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from benchmarks.repeated import share_programs, summary
 from tacit.accounting import Budget
-from tacit.algorithm import Population
 from tacit.algorithms.norm_fedavg import DPNormFedAvg
 from tacit.data.generators import Problem, client_quadratics
 from tacit.planning import Plan, calibrate
+from tacit.population import Population
 from tacit.simulation import Simulator
 from tacit.tasks.linear import Quadratic
 

@@ -94,8 +94,8 @@ def ledger() -> dict[str, Any]:
     """Alternating runs of the same rounds with a folder (ledger, checkpoints) and without."""
     from benchmarks.speed.tacit_side import DELTA, algorithm_of, federation_of, task_of
     from benchmarks.speed.works import WORKS
-    from tacit.algorithm import Population
     from tacit.planning import Plan
+    from tacit.population import Population
     from tacit.run.folder import RunFolder
     from tacit.run.training import Progress, Settings, run_plan
     from tacit.simulation.tuning import tuned

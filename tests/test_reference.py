@@ -44,7 +44,7 @@ from tacit.accounting.renyi import (
     zcdp_to_eps,
     zcdp_to_eps_tight,
 )
-from tacit.algorithm import ClientData, Moment, Population
+from tacit.algorithm import ClientData, Moment
 from tacit.algorithms.adaptdp_fedavg import clip_radius, radius_lift
 from tacit.algorithms.dynamic_ldp import DynamicLDP, Worker
 from tacit.algorithms.fedexp import step_size
@@ -63,6 +63,7 @@ from tacit.planning.adaptdp_paper import Silo, equation_1_noise, equation_3_epsi
 from tacit.planning.allocation import dynamic_levels, static_levels
 from tacit.planning.norm_paper import key_quantity, theorem_variance
 from tacit.planning.scaffnew_plan import ScaffNewProblem, scaffnew_plan
+from tacit.population import Population
 from tacit.simulation.devices import precision
 from tacit.tasks.base import Task
 from tacit.tasks.prox import WeightedL1Box

@@ -18,7 +18,7 @@ from benchmarks.speed.measure import relative
 from benchmarks.speed.tacit_side import algorithm_of, federation_of, silent_rounds, task_of
 from benchmarks.speed.works import WORKS, Work, flat
 from tacit import Simulator
-from tacit.algorithm import Population
+from tacit.population import Population
 from tacit.sampling import FixedBatch
 from tacit.simulation.devices import precision
 from tacit.streams import Stream

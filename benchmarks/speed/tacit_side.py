@@ -21,7 +21,8 @@ from benchmarks.speed.protocol import Side, serve
 from benchmarks.speed.usage import Meter
 from benchmarks.speed.works import SIDE, Floats, Work, data, flat, start
 from tacit import DPFedAvg, DynamicLDP, Federation, Plan, RecordDPFedAvg, Simulator, span
-from tacit.algorithm import Algorithm, Population
+from tacit.algorithm import Algorithm
+from tacit.population import Population
 from tacit.run.folder import RunFolder
 from tacit.run.training import Progress, Settings, run_plan
 from tacit.sampling import FixedCohort, FullCohort
@@ -158,7 +159,7 @@ def algorithm_of(work: Work) -> Algorithm:
         clip=work.clip,
         noise=work.noise,
         clients_per_round=FullCohort() if everyone else FixedCohort(work.cohort),
-        relation="add-remove" if everyone else "replace-one",
+        relation="zero-out" if everyone else "replace-one",
     )
 
 

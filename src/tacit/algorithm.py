@@ -16,10 +16,11 @@ import jax
 from jax import Array
 
 from tacit.accounting.events import DpEvent, SamplingScheme, compose, joint_event
-from tacit.accounting.guarantee import Relation, Unit
+from tacit.accounting.guarantee import NOBODY_TRUSTED, SERVER_TRUSTED, Relation, Unit
 from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, Mechanism, NoNoise
-from tacit.release import At, Release
+from tacit.population import Population
+from tacit.release import PLACES, At, Release, charged_cohort
 from tacit.sampling import Cohort, FullCohort
 from tacit.tasks.base import HostRecords, Params, Record, Task
 from tacit.tree import Tree
@@ -27,33 +28,6 @@ from tacit.tree import Tree
 Message = Mapping[str, Tree]
 
 AT_ONCE = 1024  # more rows together would only take memory
-
-
-@dataclass(frozen=True)
-class Population:
-    """What is public about the clients: how many there are and how many records each holds."""
-
-    sizes: tuple[int, ...]
-
-    @property
-    def clients(self) -> int:
-        """How many clients there are."""
-        return len(self.sizes)
-
-    @property
-    def records(self) -> int:
-        """How many records there are, over all clients."""
-        return sum(self.sizes)
-
-    @property
-    def sums_to_mean(self) -> float:
-        """Makes a mean over clients of sums over their records the mean over all records."""
-        return self.clients / self.records
-
-    @property
-    def smallest(self) -> int:
-        """The records of the smallest client: the one that sampling hides least."""
-        return min(self.sizes)
 
 
 @partial(
@@ -124,7 +98,7 @@ class Phase:
         relation: Relation,
         cohort: SamplingScheme,
         records: int,
-        places: tuple[At, ...] = ("step", "message", "aggregate"),
+        places: tuple[At, ...] = PLACES,
     ) -> DpEvent:
         """What the releases of one round cost a client with so many records.
 
@@ -134,13 +108,14 @@ class Phase:
         due = {name: r for name, r in sorted(self.releases.items()) if r.at in places}
         parts: list[DpEvent] = []
         if self.joint and self.norm_of is not None and set(self.norm_of) <= set(due):
-            scalar, vector = (due.pop(name).mechanism for name in self.norm_of)
+            scalar, vector = (due.pop(name) for name in self.norm_of)
+            vector.check_relation(relation)
             parts.append(
                 joint_event(
-                    vector_noise=_level(vector, round_),
-                    scalar_noise=_level(scalar, round_),
+                    vector_noise=_level(vector.mechanism, round_),
+                    scalar_noise=_level(scalar.mechanism, round_),
                     relation=relation,
-                    sampling=cohort,
+                    sampling=charged_cohort(cohort, vector.unit),
                 )
             )
         parts += [
@@ -180,7 +155,7 @@ class ServerState(NamedTuple):
 class Algorithm(ABC):
     """A method. Concrete algorithms are frozen, keyword-only dataclasses."""
 
-    relation: Relation = "add-remove"
+    relation: Relation = "zero-out"
     probed: ClassVar[str | None] = None  # the field whose signal and noise a simulation watches
 
     @property
@@ -295,5 +270,5 @@ def unit_of(found: Mapping[tuple[str, str], Release]) -> Unit:
 def observer_of(found: Mapping[tuple[str, str], Release]) -> str:
     """Against whom the releases protect: the most trusting of them decides."""
     if any(release.at == "aggregate" for release in found.values()):
-        return "everyone who sees the models (the server itself is trusted)"
-    return "the server and everyone who sees the models"
+        return SERVER_TRUSTED
+    return NOBODY_TRUSTED

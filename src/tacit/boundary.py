@@ -1,6 +1,8 @@
 """The only two doors: out of a client, and into the server.
 
-Both engines call them, so a value that has not gone through its release cannot be sent.
+Both engines call them, so a value that has not gone through its release cannot be sent. Between
+them lies a sum over clients. What is noised only as a sum is added up exactly (``addend``), so that
+no client can bend what the others contribute.
 """
 
 from __future__ import annotations
@@ -14,6 +16,11 @@ from tacit import draws, tree
 from tacit.algorithm import Message, Phase
 from tacit.bounds import Unbounded
 from tacit.errors import TacitError
+from tacit.exact_sums import Split, split
+from tacit.mechanisms.additive import Additive
+from tacit.mechanisms.rounded import wants_exact_noise
+from tacit.population import Population
+from tacit.release import Release
 from tacit.tree import Tree
 
 
@@ -41,6 +48,18 @@ def leave_client(
     return released, stats
 
 
+def addend(phase: Phase, released: Mapping[str, Tree], population: Population) -> dict[str, Tree]:
+    """One client's part of the sums, split where noise comes after the sum: it is then exact."""
+
+    def one(name: str, value: Tree) -> Tree:
+        release = phase.releases.get(name)
+        if release is None or release.at != "aggregate" or not _is_additive(release):
+            return value
+        return split(value, release.summed_radius(population), population.clients)
+
+    return {name: one(name, value) for name, value in released.items()}
+
+
 def enter_server(
     phase: Phase, key: Array, sums: Mapping[str, Tree], round_: Array | int, expected: float
 ) -> dict[str, Tree]:
@@ -48,10 +67,17 @@ def enter_server(
     means: dict[str, Tree] = {}
     for number, (name, total) in enumerate(sorted(sums.items())):
         release = phase.releases.get(name)
+        if isinstance(total, Split) and not wants_exact_noise():
+            total = total.joined()
         if release is not None and release.at == "aggregate":
             total = release.noised(draws.fold_in(key, number), total, round_)
         means[name] = tree.scale(1 / expected, total)
     return means
+
+
+def _is_additive(release: Release) -> bool:
+    """Whether noise is added to the sum; without any there is nothing to keep exact."""
+    return isinstance(release.mechanism, Additive)
 
 
 def _check_fields(phase: Phase, message: Message) -> None:

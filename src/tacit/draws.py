@@ -11,10 +11,12 @@ elsewhere.
 
 from __future__ import annotations
 
+from decimal import ROUND_CEILING, Decimal, localcontext
 from functools import partial
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 _TURNS = ((13, 15, 26, 6), (17, 29, 16, 24))
@@ -43,6 +45,38 @@ def words(key: Array, count: int) -> Array:
     places = jnp.arange(half, dtype=jnp.uint32)
     first, second = threefry((data[0], data[1]), (places, jnp.zeros_like(places)))
     return jnp.stack([first, second], axis=1).reshape(-1)[:count]
+
+
+def coin(key: Array, threshold: int) -> Array:
+    """True with probability ``threshold`` / 2^64 exactly: 64 bits against a whole number."""
+    first, second = words(key, 2)
+    high, low = np.uint32(threshold >> 32), np.uint32(threshold & 0xFFFFFFFF)
+    return (first < high) | ((first == high) & (second < low))
+
+
+def below(key: Array, count: int) -> Array:
+    """A whole number below ``count``, which is at most 2^16: floor(w count / 2^64) of 64 bits w.
+
+    Every number has 2^64 / count of the words, up to one word: a bias of less than 2^-48 of it.
+    """
+    first, second = words(key, 2)
+    carry = jnp.zeros((), jnp.uint32)
+    for digit in (second & 0xFFFF, second >> 16, first & 0xFFFF, first >> 16):
+        carry = (digit * np.uint32(count) + carry) >> 16
+    return carry.astype(jnp.int32)
+
+
+def rare(epsilon: float, among: int = 1) -> int:
+    """The coin that answers falsely just often enough for a price of ``epsilon``.
+
+    Its threshold is the least one at which each of the ``among`` false answers, one of which
+    ``below`` then picks, is at least exp(-epsilon) times as likely as the true one. It is rounded
+    up, so the price is never above epsilon.
+    """
+    with localcontext() as context:
+        context.prec = 60
+        odds = Decimal(epsilon).exp() * (2**64 // among) / 2**64
+        return int((2**64 / (1 + odds)).to_integral_value(ROUND_CEILING))
 
 
 @partial(jax.jit, static_argnums=(1, 2))

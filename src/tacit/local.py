@@ -18,6 +18,7 @@ from tacit.bounds import Clip, Normalize
 from tacit.release import Release
 from tacit.sampling import Batch, FullBatch
 from tacit.tasks.base import Params, Record, Task
+from tacit.tasks.unit import settled
 from tacit.tree import Tree
 
 StepSize = Array | float
@@ -79,7 +80,8 @@ def private_mean(
 
     like = jnp.zeros((), jnp.result_type(float))
     summed, _ = sum_over_chosen(release.batch, batch_key, step, data, like, total)
-    noisy = release.noised(noise_key, summed, round_)
+    most = release.batch.most(data.capacity)
+    noisy = release.noised(noise_key, summed, round_, terms=most)
     return noisy / jnp.asarray(release.batch.expected(data.size), noisy.dtype)
 
 
@@ -114,7 +116,8 @@ def private_gradient(
         return bounded_sum(task, release, params, records, weights, limit)
 
     summed, _ = sum_over_chosen(release.batch, batch_key, step, data, params, total)
-    noisy = release.noised(noise_key, summed, round_, limit)
+    most = release.batch.most(data.capacity)
+    noisy = release.noised(noise_key, summed, round_, limit, terms=most)
     mean = tree.scale(1 / jnp.asarray(release.batch.expected(data.size), _dtype(params)), noisy)
     return tree.add(mean, jax.grad(lambda p: jnp.asarray(task.penalty(p), _dtype(p)))(params))
 
@@ -156,21 +159,20 @@ def bounded_sum(
 ) -> Tree:
     """The sum over records of weight times bounded gradient; weights are 0 or 1.
 
-    Where the task knows its records' gradients by their norms, bounding is a factor for each;
-    otherwise each record's gradient is formed and bounded.
+    Where the task knows its records' gradients by their norms and directions, bounding is a length
+    for each; otherwise each record's gradient is formed and bounded.
     """
     known = task.by_record(params, records)
     if known is None or not isinstance(release.bound, (Clip, Normalize)):
-        each = jax.vmap(jax.grad(task.loss), in_axes=(None, 0))(params, records)
+        each = settled(jax.vmap(jax.grad(task.loss), in_axes=(None, 0))(params, records))
         bounded = jax.vmap(lambda g: release.bound(g, radius))(each)
         return jax.tree.map(lambda v: jnp.tensordot(weights.astype(v.dtype), v, axes=1), bounded)
-    squared, dtype = known.squared, known.squared.dtype
-    sound = jnp.isfinite(squared) & (squared > 0)
-    norms = jnp.sqrt(jnp.where(sound, squared, 1))
-    ratio = jnp.asarray(radius, dtype) * (1 - 16 * jnp.finfo(dtype).eps) / norms
+    dtype = known.norms.dtype
+    # A few roundings must not lift a contribution above the radius.
+    lengths = jnp.asarray(radius, dtype) * (1 - 16 * jnp.finfo(dtype).eps)
     if isinstance(release.bound, Clip):
-        ratio = jnp.minimum(ratio, 1)
-    return known.weighted(jnp.where(sound, ratio, 0) * weights.astype(dtype))
+        lengths = jnp.minimum(known.norms, lengths)
+    return known.combined(lengths * weights.astype(dtype))
 
 
 def sum_over_chosen(

@@ -11,19 +11,22 @@ the noise and when, and so against whom the unit is protected:
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from jax import Array
 
-from tacit.accounting.events import DpEvent, Everyone, SamplingScheme
+from tacit.accounting.events import DpEvent, Everyone, Poisson, SamplingScheme, Turns
 from tacit.accounting.guarantee import Relation, Unit
 from tacit.bounds import Bound
 from tacit.errors import TacitError
 from tacit.mechanisms import Mechanism
+from tacit.mechanisms.additive import Additive
+from tacit.population import Population
 from tacit.sampling import Batch, FullBatch
 from tacit.tree import Tree
 
 At = Literal["step", "message", "aggregate"]
+PLACES: tuple[At, ...] = get_args(At)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +41,7 @@ class Release:
     batch: Batch = field(default_factory=FullBatch)
 
     def __post_init__(self) -> None:
-        if self.at not in ("step", "message", "aggregate"):
+        if self.at not in PLACES:
             raise TacitError(f"a release happens at a step, message or aggregate, not {self.at!r}.")
         if self.times < 1:
             raise TacitError(f"a release happens at least once a round, not {self.times} times.")
@@ -54,17 +57,24 @@ class Release:
         """The client bounds each of its records and sends their sum; a trusted server noises it."""
         return self.unit == "record" and self.at == "aggregate"
 
+    def summed_radius(self, population: Population) -> float:
+        """The largest sum of what all clients of a population contribute."""
+        units = population.records if self.unit == "record" else population.clients
+        return self.bound.radius * units
+
     def noised(
         self,
         key: Array,
         bounded: Tree,
         round_: Array | int,
         radius: Array | float | None = None,
+        terms: int = 1,
     ) -> Tree:
-        """A sum of bounded contributions with the noise of this round."""
-        return self.mechanism.noised(
-            key, bounded, self.bound.radius if radius is None else radius, round_
-        )
+        """A sum of so many bounded contributions with the noise of this round."""
+        limit = self.bound.radius if radius is None else radius
+        if isinstance(self.mechanism, Additive):
+            return self.mechanism.noised(key, bounded, limit, round_, terms)
+        return self.mechanism.noised(key, bounded, limit, round_)
 
     def event(
         self, round_: int, *, relation: Relation, cohort: SamplingScheme, records: int
@@ -72,17 +82,12 @@ class Release:
         """What one round costs a client that holds ``records`` records.
 
         The cohort amplifies only what is noised over the cohort: who else takes part hides nothing
-        of a client's own message from the server. Nor does noise hide that the message is there,
-        so neighbours that add or remove a client are refused for it.
+        of a client's own message from the server.
         """
-        if self.at == "message" and relation == "add-remove":
-            raise TacitError(
-                "a local message hides what a client says, not that it is there: use the relation"
-                " replace-one."
-            )
+        self.check_relation(relation)
         sampling: SamplingScheme = Everyone()
         if self.at == "aggregate":
-            sampling = cohort
+            sampling = charged_cohort(cohort, self.unit)
         elif self.unit == "record":
             sampling = self.batch.scheme(records)
         return self.mechanism.event(
@@ -92,3 +97,38 @@ class Release:
             sampling=sampling,
             count=self.times,
         )
+
+    def check_relation(self, relation: Relation) -> None:
+        """Refuse neighbours that the noise of this release cannot hide."""
+        if relation == "add-remove":
+            raise TacitError(
+                "means are divided by the public number of clients and records, which adding or"
+                " removing one would change: use the relation zero-out (its contribution is"
+                " replaced by nothing), which has the same price."
+            )
+        if self.at == "message" and relation != "replace-one":
+            raise TacitError(
+                "a local message hides what a client says, not that it is there: use the relation"
+                " replace-one."
+            )
+
+
+def charged_cohort(cohort: SamplingScheme, unit: Unit) -> SamplingScheme:
+    """The scheme by which an aggregate over a cohort of clients is charged to a unit.
+
+    Amplification has premises, and where one fails nothing is amplified:
+
+    - The unit is what is sampled. Siblings of a record enter with it and give its client away.
+    - Coins are independent of everything the observer sees. The other clients see the models and
+      know when they were asked themselves. Poisson coins of others say nothing about one's own;
+      in a cohort of fixed size they do, and with all of them nothing is hidden.
+    - A client's state may depend on its own past coins: given all that was released before, a
+      round is then a mixture of Poisson-sampled Gaussians with one rate, and hockey-stick
+      divergences are jointly convex, so the mixture costs no more than its worst part
+      (docs/explanation/accounting.md).
+
+    Groups that take turns are no amplification: who speaks when is public.
+    """
+    if isinstance(cohort, Turns) or (isinstance(cohort, Poisson) and unit == "client"):
+        return cohort
+    return Everyone()

@@ -171,6 +171,10 @@ class Batch(Protocol):
         """How many chosen records to treat at once; more are treated in further chunks."""
         ...
 
+    def most(self, capacity: int) -> int:
+        """The most records that a step can take."""
+        ...
+
     def scheme(self, size: int) -> SamplingScheme:
         """The scheme by which the steps of a client of this size are charged."""
         ...
@@ -190,6 +194,10 @@ class FullBatch:
         return size
 
     def chunk(self, capacity: int) -> int:
+        """All of them."""
+        return capacity
+
+    def most(self, capacity: int) -> int:
         """All of them."""
         return capacity
 
@@ -225,6 +233,10 @@ class FixedBatch:
         """The batch."""
         return min(self.size, capacity)
 
+    def most(self, capacity: int) -> int:
+        """The batch."""
+        return min(self.size, capacity)
+
     def scheme(self, size: int) -> SamplingScheme:
         """Fixed-size sampling, independent in every step."""
         return FixedSize(sample=min(self.size, size), population=size)
@@ -253,6 +265,10 @@ class PoissonBatch:
     def chunk(self, capacity: int) -> int:
         """A little above the expected batch, so that nearly every batch is one chunk."""
         return min(self.size + math.ceil(4 * math.sqrt(self.size)), capacity)
+
+    def most(self, capacity: int) -> int:
+        """All of them, by chance."""
+        return capacity
 
     def scheme(self, size: int) -> SamplingScheme:
         """Poisson sampling of records."""
@@ -283,6 +299,10 @@ class ShuffledBatches:
         return jnp.minimum(self.size, size)
 
     def chunk(self, capacity: int) -> int:
+        """The batch."""
+        return min(self.size, capacity)
+
+    def most(self, capacity: int) -> int:
         """The batch."""
         return min(self.size, capacity)
 

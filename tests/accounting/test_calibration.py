@@ -21,6 +21,7 @@ from tacit.accounting import (
     compose,
     epsilon_of,
     gaussian_event,
+    gdp_eps,
     gdp_mu,
     laplace_event,
     pure_event,
@@ -210,6 +211,63 @@ def test_an_impossible_split_is_refused(shares: tuple[float | None, float | None
     }
     with pytest.raises(TacitError, match="share"):
         calibrate_split(parts, Budget(1.0, 1e-5), relation="add-remove")
+
+
+def small_parts() -> dict[str, object]:
+    return {
+        "gaussian": gaussians("add-remove", 10),
+        "sampled": gaussians("add-remove", 100, Poisson(rate=0.02)),
+        "pure": lambda noise: pure_event(6 / noise, count=5),
+    }
+
+
+@pytest.mark.parametrize("first", ["gaussian", "sampled", "pure"])
+@pytest.mark.parametrize("rest", ["gaussian", "sampled", "pure"])
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "share"),
+    [(4.0, 1e-2, 1e-4), (0.05, 1e-4, 1e-4), (0.1, 1e-3, 1e-3), (0.1, 1e-3, 1e-9)],
+)
+def test_a_share_whose_epsilon_is_0_at_this_delta(
+    epsilon: float, delta: float, share: float, first: str, rest: str
+) -> None:
+    mu = gdp_mu(epsilon, delta)
+    assert gdp_eps(mu * math.sqrt(share), delta) == 0
+    events = small_parts()
+    parts = {"first": Part(events[first], share), "rest": Part(events[rest])}
+    noises = calibrate_split(parts, Budget(epsilon, delta), relation="add-remove")
+    both = compose(*(parts[name].event(noise) for name, noise in noises.items()))
+    spent = epsilon_of(both, delta=delta, relation="add-remove")
+    assert 0.999 * epsilon <= spent <= epsilon
+    if first == "gaussian":
+        assert noises["first"] == pytest.approx(math.sqrt(10) / mu / math.sqrt(share), rel=1e-10)
+
+
+@pytest.mark.parametrize("share", [1e-4, 0.05])
+def test_several_small_shares_keep_the_budget_together(share: float) -> None:
+    events, budget = small_parts(), Budget(0.05, 1e-4)
+    parts = {name: Part(event, share) for name, event in events.items()}
+    parts["rest"] = Part(gaussians("add-remove", 3))
+    noises = calibrate_split(parts, budget, relation="add-remove")
+    whole = compose(*(parts[name].event(noise) for name, noise in noises.items()))
+    spent = epsilon_of(whole, delta=budget.delta, relation="add-remove")
+    assert 0.999 * budget.epsilon <= spent <= budget.epsilon
+
+
+@settings(max_examples=60)
+@given(
+    epsilon=st.floats(-3, 1.5).map(lambda x: 10**x),
+    delta=st.floats(-12, -0.1).map(lambda x: 10**x),
+    share=st.floats(-300, -0.01).map(lambda x: 10**x),
+)
+def test_a_plain_gaussian_gets_its_share_of_mu(epsilon: float, delta: float, share: float) -> None:
+    event = gaussians("replace-one", 1)
+    parts = {"first": Part(event, share), "rest": Part(event)}
+    noises = calibrate_split(parts, Budget(epsilon, delta), relation="replace-one")
+    exact = 2 / (gdp_mu(epsilon, delta) * math.sqrt(share))
+    assert noises["first"] == pytest.approx(exact, rel=1e-8)
+    whole = compose(*(event(noise) for noise in noises.values()))
+    spent = epsilon_of(whole, delta=delta, relation="replace-one")
+    assert 0.999 * epsilon <= spent <= epsilon
 
 
 # What cannot be.

@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.accounting import Budget, Guarantee, gaussian_event, guarantee, rounded_up
+from tacit.accounting import (
+    Budget,
+    Guarantee,
+    Poisson,
+    epsilon_of,
+    gaussian_event,
+    guarantee,
+    rounded_up,
+)
+from tacit.accounting.guarantee import SERVER_TRUSTED
 from tacit.errors import TacitError
 
 
@@ -43,6 +52,8 @@ def test_the_sentence_says_everything() -> None:
         ("client", "add-remove", "adding or removing one client"),
         ("record", "add-remove", "adding or removing one record"),
         ("record", "replace-one", "replacing one record"),
+        ("client", "zero-out", "replacing the contribution of one client by nothing"),
+        ("record", "zero-out", "replacing the contribution of one record by nothing"),
     ],
 )
 def test_unit_and_relation_are_named(unit: str, relation: str, words: str) -> None:
@@ -78,8 +89,63 @@ def test_it_is_frozen_and_says_all_its_fields() -> None:
         "epsilon",
         "delta",
         "accountant",
+        "sampled",
+        "public_sizes",
+        "noise_from",
+        "uncharged",
         "sentence",
+        "short",
     }
+
+
+def test_what_a_number_rests_on_is_in_the_sentence() -> None:
+    said = sure(
+        sampled=True, public_sizes=True, noise_from="system", uncharged=("a choice",)
+    ).sentence()
+    assert "Secret: who takes part in a round" in said
+    assert "Public: how many clients" in said
+    assert "Noise: from the operating system." in said
+    assert "Not counted: a choice." in said
+    records = sure(unit="record", sampled=True).sentence()
+    assert "Secret: which records a step uses" in records
+    assert not any(word in sure().sentence() for word in ("Secret", "Public", "Noise", "counted"))
+
+
+def test_a_simulation_says_first_that_it_protects_nobody() -> None:
+    said = sure(noise_from="seed").sentence()
+    assert said.startswith("This is a simulation: its noise comes from a seed and protects nobody.")
+    assert "over the whole run, every client" in said
+    assert sure(noise_from="seed").short().endswith("simulated")
+
+
+def test_the_short_form_is_for_tables() -> None:
+    said = sure(observer=SERVER_TRUSTED, sampled=True).short()
+    assert said == (
+        "epsilon 1.2346 at delta 1e-05; client, replace-one; server trusted; secret sample"
+    )
+    assert sure(epsilon=math.inf).short() == "no privacy for a client"
+
+
+def test_sampling_is_read_off_the_event() -> None:
+    rule = {"delta": 1e-5, "unit": "client", "relation": "zero-out", "observer": "the public"}
+    for rate, sampled in ((0.1, True), (1.0, False)):
+        event = gaussian_event(
+            radius=1, noise=1, relation="zero-out", sampling=Poisson(rate=rate), count=3
+        )
+        assert guarantee(event, **rule).sampled == sampled
+
+
+def test_zero_out_costs_what_adding_or_removing_does() -> None:
+    for sampling in (None, Poisson(rate=0.2)):
+        spent = [
+            epsilon_of(
+                gaussian_event(radius=1, noise=2, relation=relation, sampling=sampling, count=9),
+                delta=1e-5,
+                relation=relation,
+            )
+            for relation in ("zero-out", "add-remove")
+        ]
+        assert spent[0] == spent[1]
 
 
 @pytest.mark.parametrize(

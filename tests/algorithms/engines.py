@@ -77,12 +77,12 @@ def erased(calls: Counter[Release] | None = None) -> Iterator[None]:
     original = Release.noised
 
     def destroy(
-        self: Release, key: jax.Array, value: Any, round_: Any, radius: Any = None
+        self: Release, key: jax.Array, value: Any, round_: Any, radius: Any = None, terms: int = 1
     ) -> tree.Tree:
         if calls is not None:
             jax.debug.callback(partial(_count, calls, priced_once(self)))
         # A message of another form (PrivUnit's has a level) is made as if there were no data.
-        nothing = original(self, key, tree.zeros_like(value), round_, radius)
+        nothing = original(self, key, tree.zeros_like(value), round_, radius, terms)
         leaves, structure = jax.tree.flatten(nothing)
         if structure != jax.tree.structure(value):
             return nothing

@@ -19,7 +19,7 @@ from two_phases import TwoPhases
 
 from tacit.accounting.events import Everyone, repeated
 from tacit.accounting.leaves import leaves
-from tacit.algorithm import Algorithm, Population
+from tacit.algorithm import Algorithm
 from tacit.algorithms import (
     ISRLDP,
     AdaptDPFedAvg,
@@ -36,6 +36,7 @@ from tacit.algorithms import (
 )
 from tacit.data.federation import Federation
 from tacit.planning import Plan
+from tacit.population import Population
 from tacit.sampling import FixedCohort, PoissonCohort, TurnsCohort
 from tacit.tasks.base import Task
 from tacit.tasks.logistic import Logistic, Multinomial
@@ -209,7 +210,7 @@ CASES: tuple[Case, ...] = (
     Case(
         id="dp-fedavg-record-poisson",
         algorithm=lambda: RecordDPFedAvg(
-            noise=1.0, batch_size=3, batches="poisson", relation="add-remove", local_steps=2
+            noise=1.0, batch_size=3, batches="poisson", relation="zero-out", local_steps=2
         ),
     ),
     Case(
@@ -275,7 +276,7 @@ CASES: tuple[Case, ...] = (
             batch_size=3,
             max_step=2.0,
             clients_per_round=PoissonCohort(0.6),
-            relation="add-remove",
+            relation="zero-out",
         ),
         properties=(step_is_at_least_one,),
     ),
@@ -318,7 +319,22 @@ CASES: tuple[Case, ...] = (
         properties=(controls_sum_to_zero,),
     ),
     Case(
-        id="dp-scaffold",
+        id="dp-scaffold",  # option II, the default
+        algorithm=lambda: DPScaffold(noise=1.0, batch_size=3, local_steps=2),
+        properties=(server_control_is_the_mean,),
+    ),
+    Case(
+        id="dp-scaffold-poisson",  # a state that depends on the coins, amplified by proof
+        algorithm=lambda: DPScaffold(
+            protects="client",
+            noise_at="aggregate",
+            noise=1.0,
+            local_steps=2,
+            clients_per_round=PoissonCohort(0.6),
+        ),
+    ),
+    Case(
+        id="dp-scaffold-option-one",
         algorithm=lambda: DPScaffold(option="I", noise=1.0, batch_size=3, local_steps=2),
         properties=(server_control_is_the_mean,),
     ),

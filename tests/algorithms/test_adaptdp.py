@@ -22,7 +22,7 @@ from tacit.accounting import (
     epsilon_of,
     gaussian_event,
 )
-from tacit.algorithm import ClientData, Population
+from tacit.algorithm import ClientData
 from tacit.algorithms import AdaptDPFedAvg
 from tacit.algorithms.adaptdp_fedavg import clip_radius, radius_lift
 from tacit.data.generators import quadratic
@@ -36,6 +36,7 @@ from tacit.planning.adaptdp_paper import (
     equation_3_epsilon,
     equation_3_noise,
 )
+from tacit.population import Population
 from tacit.release import Release
 from tacit.run import train
 from tacit.simulation.devices import precision

@@ -15,7 +15,7 @@ import pytest
 
 from tacit.accounting import Budget, Ledger, gdp_mu
 from tacit.accounting.events import Everyone
-from tacit.algorithm import ClientData, Moment, Population
+from tacit.algorithm import ClientData, Moment
 from tacit.algorithms import Auto, AutoLocal
 from tacit.algorithms.one_gradient import with_prior
 from tacit.algorithms.private_mean import PrivateMean
@@ -27,6 +27,7 @@ from tacit.features.rows import centred_rows, unit_rows
 from tacit.mechanisms import PrivUnitG
 from tacit.planning import Plan, calibrate
 from tacit.planning.auto_plan import MOST, enough_rounds, rounds_for, step_size
+from tacit.population import Population
 from tacit.run import train
 from tacit.run.folder import RunFolder
 from tacit.run.training import Settings, run_plan

@@ -31,16 +31,25 @@ from registry import CASES, Case
 from tacit import tree
 from tacit.accounting import DpEvent, Ledger, compose
 from tacit.accounting.events import in_turn
-from tacit.algorithm import releases
+from tacit.algorithm import releases, unit_of
 from tacit.data.federation import Federation
 from tacit.errors import TacitError
-from tacit.release import At, Release
+from tacit.mechanisms import NoNoise
+from tacit.release import PLACES, At, Release
+from tacit.run.rounding import require_exact_noise
 from tacit.simulation import Simulator
 from tacit.simulation.devices import precision
 from tacit.streams import Stream
 from tacit.wire.client import Holdings, WireClient
 from tacit.wire.codec import encode
 from tacit.wire.local import LocalFederation
+
+REAL = (  # one for each way in which noise is drawn
+    *("dp-fedavg-poisson", "dp-fedavg-local", "dp-fedavg-record-fixed"),
+    *("dp-fedexp", "auto-record-central", "auto-local-twice"),
+)
+# PrivUnit and Laplace noise (of two-phases) have no exact sampler.
+NOT_EXACT = ("dp-fedexp-privunit", "dp-scaffold-privunit", "two-phases")
 
 # All tests of a row one after the other, so that they share its compiled programs.
 pytestmark = pytest.mark.parametrize("case", CASES, ids=lambda case: case.id, scope="module")
@@ -60,17 +69,44 @@ def test_erasure_and_times(case: Case) -> None:
         if is_local(case):
             assert answers(case, first) == answers(case, second)
     assert_same_bits(one.server, other.server)
+    if unit_of(releases(case.planned(), case.task(), case.population)) == "record":
+        # What a client remembers comes back in later messages without a bound of its own.
+        assert_same_bits(one.clients, other.clients)
     assert engine.traces == 1
 
 
+def test_real_noise(case: Case) -> None:
+    """Without a seed a run draws other noise every time, on the same records, and stays finite."""
+    if case.id in NOT_EXACT:
+        with pytest.raises(TacitError, match="drawn in floating point"):
+            require_exact_noise(plan_of(case))
+        return
+    require_exact_noise(plan_of(case))
+    if case.id not in REAL:
+        pytest.skip("one row for each place of noise is enough: every program compiles anew")
+    engine = Simulator(case.planned(), case.task(), case.federation(0), seed=None, dtype="float64")
+    runs = [on_host(engine.advance(engine.init(), 0, 2)).server.params for _ in range(2)]
+    engine.reseed(None)
+    runs.append(on_host(engine.advance(engine.init(), 0, 2)).server.params)
+    first, again, fresh = (tree.to_named(params) for params in runs)
+    noisy = not all(
+        isinstance(release.mechanism, NoNoise)
+        for release in releases(case.planned(), case.task(), case.population).values()
+    )
+    for name, value in first.items():
+        assert np.isfinite(value).all()
+        np.testing.assert_array_equal(value, again[name])  # one stream, one process, one noise
+        assert not noisy or not np.array_equal(value, fresh[name])
+
+
 def test_noise_of_a_client_does_not_hide_that_it_answers(case: Case) -> None:
-    """A message that a client noises itself has no add-remove guarantee, in any method."""
+    """A message that a client noises itself is protected under replace-one only, in any method."""
     method = case.planned()
     found = releases(method, case.task(), case.population).values()
     if all(release.at != "message" for release in found):
         pytest.skip("no message is noised by its client")
-    told = replace(method, relation="add-remove")
-    if told.relation == "add-remove":  # DP-FedAvg, whose default that is, takes replace-one itself
+    told = replace(method, relation="zero-out")
+    if told.relation == "zero-out":  # DP-FedAvg, whose default that is, takes replace-one itself
         with pytest.raises(TacitError, match="use the relation replace-one"):
             replace(plan_of(case), algorithm=told).guarantee(1e-5)
 
@@ -168,7 +204,7 @@ def test_both_engines_agree(case: Case, new_ledger: Callable[[str], Ledger]) -> 
 
 
 def check_wire_ledgers(case: Case, wire: LocalFederation, asked: list[np.ndarray]) -> None:
-    """The server has paid for aggregates, a client for its own noise, and nobody for more."""
+    """A client has paid for its own noise; the server has counted all that it asked for."""
     plan, cohort = plan_of(case), case.planned().cohort.scheme(case.population.clients)
     phases = plan.algorithm.phases(plan.task, plan.population)
 
@@ -187,7 +223,7 @@ def check_wire_ledgers(case: Case, wire: LocalFederation, asked: list[np.ndarray
     of_server = (
         in_turn(event, r, cohort)
         for r in range(case.rounds)
-        for event in due(("aggregate",), [r], plan.population.smallest)
+        for event in due(PLACES, [r], plan.population.smallest)
     )
     check(wire.server.ledger, *of_server)
     for index, client in enumerate(wire.clients):

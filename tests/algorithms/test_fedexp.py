@@ -13,13 +13,13 @@ import pytest
 
 from tacit import tree
 from tacit.accounting import Budget, epsilon_of, gaussian_event, joint_mu_squared
-from tacit.algorithm import Population
 from tacit.algorithms import DPFedEXP
 from tacit.algorithms.fedexp import step_size
 from tacit.boundary import leave_client
 from tacit.data.generators import Problem, fedexp_regression
 from tacit.errors import TacitError
 from tacit.planning import Plan, calibrate
+from tacit.population import Population
 from tacit.sampling import FixedCohort, PoissonCohort
 from tacit.simulation import Simulator
 from tacit.tasks.linear import LeastSquares
@@ -62,9 +62,9 @@ def test_joint_accounting_beyond_the_free_region() -> None:
     assert squared == pytest.approx(float(((1 + b) ** 2 * (1 / 25 + (1 - b) ** 2 / 4)).max()))
     assert squared > 4 / 25
     event = gaussian_event(
-        radius=1.0, noise=squared**-0.5, relation="add-remove", count=50
+        radius=1.0, noise=squared**-0.5, relation="zero-out", count=50
     )  # mu of one round is the root of squared
-    expected = epsilon_of(event, delta=1e-5, relation="add-remove")
+    expected = epsilon_of(event, delta=1e-5, relation="zero-out")
     assert epsilon(method) == pytest.approx(expected, rel=1e-9)
     assert epsilon(replace(method, step="one")) < epsilon(method)
     assert epsilon(method) < epsilon(replace(method, accounting="separate"))
@@ -121,7 +121,7 @@ def test_privunit_is_calibrated_by_dividing_its_budgets() -> None:
 
 def test_cohorts_amplify_the_central_noise_alone() -> None:
     few = PoissonCohort(0.1)
-    central = DPFedEXP(noise=5.0, relation="add-remove", scalar_noise=1e3)
+    central = DPFedEXP(noise=5.0, relation="zero-out", scalar_noise=1e3)
     assert epsilon(replace(central, clients_per_round=few)) < 0.3 * epsilon(central)
     own = DPFedEXP(trust="local", noise=5.0)
     assert epsilon(replace(own, clients_per_round=few), 100) == epsilon(own, 100)
@@ -226,10 +226,11 @@ def test_unsound_combinations_are_refused(wrong: dict[str, Any], words: str) -> 
         DPFedEXP(**wrong)
 
 
-def test_fixed_cohorts_have_no_add_remove_guarantee() -> None:
-    method = DPFedEXP(noise=5.0, clients_per_round=FixedCohort(10), relation="add-remove")
-    with pytest.raises(TacitError, match="no add-remove guarantee"):
-        epsilon(method)
+def test_fixed_cohorts_cost_what_everyone_costs() -> None:
+    """The other clients know when they are asked: nothing is amplified, under any relation."""
+    for relation in ("zero-out", "replace-one"):
+        everyone = DPFedEXP(noise=5.0, relation=relation, scalar_noise=9.0)
+        assert epsilon(replace(everyone, clients_per_round=FixedCohort(10))) == epsilon(everyone)
 
 
 def test_without_noise_there_is_no_guarantee() -> None:

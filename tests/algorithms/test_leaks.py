@@ -15,10 +15,11 @@ from engines import SEED, erased, on_host, with_records
 from registry import FEATURES, labelled
 
 from tacit import local, tree
-from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase, Population, ServerState
+from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase, ServerState
 from tacit.bounds import Clip
 from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian
+from tacit.population import Population
 from tacit.release import At, Release
 from tacit.sampling import FullBatch
 from tacit.simulation import Simulator

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from tacit.accounting import Budget
-from tacit.algorithm import Population
 from tacit.algorithms import DPNormFedAvg
 from tacit.algorithms.output import Outputs
 from tacit.data.generators import Problem, client_quadratics
 from tacit.errors import TacitError
 from tacit.planning import Plan, calibrate
 from tacit.planning.norm_paper import implied_constant, key_quantity, theory_choice
+from tacit.population import Population
 from tacit.sampling import PoissonCohort
 from tacit.simulation import Simulator
 from tacit.tasks.linear import Quadratic
@@ -43,7 +43,7 @@ def final(method: DPNormFedAvg, problem: Problem, rounds: int, seed: int = 0) ->
 
 @pytest.mark.parametrize(
     ("relation", "noise", "constant"),
-    [("add-remove", 21.914562, 1.7381), ("replace-one", 43.829124, 6.952)],
+    [("zero-out", 21.914562, 1.7381), ("replace-one", 43.829124, 6.952)],
 )
 def test_full_participation(relation: str, noise: float, constant: float) -> None:
     plan = Plan(DPNormFedAvg(relation=relation), TASK, Population((1,) * 100), 500)

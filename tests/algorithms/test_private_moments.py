@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.accounting import Budget
-from tacit.algorithm import Algorithm, Population
+from tacit.algorithm import Algorithm
 from tacit.algorithms import Auto, DPFedAvg, RecordDPFedAvg
 from tacit.algorithms.private_moments import PrivateMoments
 from tacit.data.federation import Federation
@@ -23,6 +23,7 @@ from tacit.data.waiting import Waiting, rescaled
 from tacit.errors import TacitError
 from tacit.mechanisms import NoNoise
 from tacit.planning import Plan, calibrate
+from tacit.population import Population
 from tacit.release import Release
 from tacit.simulation import Simulator
 from tacit.tasks.logistic import Logistic
@@ -70,10 +71,10 @@ def exact(training: str) -> Any:
 @pytest.mark.parametrize(
     ("training", "at", "unit", "relation"),
     [
-        ("central", "aggregate", "client", "add-remove"),
+        ("central", "aggregate", "client", "zero-out"),
         ("local", "message", "client", "replace-one"),
         ("record", "step", "record", "replace-one"),
-        ("record-central", "aggregate", "record", "add-remove"),
+        ("record-central", "aggregate", "record", "zero-out"),
     ],
 )
 def test_it_protects_whom_the_training_protects(

@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 
 from tacit.accounting import Budget, gaussian_event, gdp_eps
-from tacit.algorithm import Population
 from tacit.algorithms import ISRLDP, DPFedAvg, DPScaffNew, DPScaffold, DynamicLDP, FedAvg
 from tacit.algorithms.scaffnew import steps_of_coins
 from tacit.data.federation import Federation
 from tacit.data.generators import ijcnn_like
 from tacit.errors import TacitError
 from tacit.planning import Plan, calibrate
+from tacit.population import Population
 from tacit.simulation import Simulator
 from tacit.tasks.linear import LeastSquares
 from tacit.tasks.logistic import Logistic

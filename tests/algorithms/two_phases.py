@@ -19,9 +19,10 @@ from jax import Array
 
 from tacit import local, tree
 from tacit.accounting.guarantee import Relation
-from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase, Population
+from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase
 from tacit.bounds import Clip, ClipScalar
 from tacit.mechanisms import Gaussian, Laplace
+from tacit.population import Population
 from tacit.release import Release
 from tacit.sampling import Cohort, FullBatch, PoissonCohort
 from tacit.tasks.base import Params, Task

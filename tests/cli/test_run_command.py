@@ -194,7 +194,13 @@ def model(folder):
 
 
 ROUNDS = 6_000  # seconds of work after the first checkpoint, so that a signal finds it running
-LONG = ["--set", f"train.rounds={ROUNDS}", "--set", "train.eval_every=300"]
+LONG = [
+    *("--set", "train.seed=0"),
+    "--set",
+    f"train.rounds={ROUNDS}",
+    "--set",
+    "train.eval_every=300",
+]
 
 
 @pytest.fixture(scope="module")

@@ -111,7 +111,7 @@ def test_bad_clients(tacit: Run, place: Path) -> None:
         (["data.clases=2"], "did you mean 'classes'?"),
         (["data.path=nowhere"], "is not a folder or file"),
         (["task.name=least-squares"], "is a regression"),
-        (["algorithm.cohort_size=2"], "use the relation replace-one"),
+        (["algorithm.relation='add-remove'"], "use the relation zero-out"),
         (["algorithm.cohort_size=2", "algorithm.cohort_rate=0.5"], "give one of cohort_rate"),
         (["algorithm.name=fedavg"], "fedavg has no noise"),
         (["privacy.delta=0.0"], "cannot give delta = 0"),

@@ -1,6 +1,8 @@
 """The fast generator: the published cipher, the right laws, and tails that are there."""
 
+import math
 from collections import Counter
+from decimal import Decimal, localcontext
 from itertools import combinations
 
 import jax
@@ -99,3 +101,71 @@ def test_keys_of_many_clients_are_derived_at_once():
     for client, ours in zip(clients, many, strict=True):
         theirs = jax.random.fold_in(key, client)
         np.testing.assert_array_equal(jax.random.key_data(ours), jax.random.key_data(theirs))
+
+
+# What a choice that decides a price is drawn with.
+
+WHOLE = 2**64
+
+
+def with_these_words(monkeypatch, function, numbers, dtype):
+    """The function of draws whose 64 random bits are each of these numbers, compiled."""
+    monkeypatch.setattr(draws, "words", lambda key, count: key)
+    pairs = np.array([[n >> 32, n & 0xFFFFFFFF] for n in numbers], np.uint32)
+    with jax.enable_x64(dtype == "float64"):
+        return np.asarray(jax.jit(jax.vmap(function))(jnp.asarray(pairs))).tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    "threshold", [0, 1, 79, 2**32 - 1, 2**32, 2**32 + 5, 3 * 2**61 + 2**31, WHOLE - 1]
+)
+def test_a_coin_compares_all_64_bits(monkeypatch, threshold, dtype):
+    near = [threshold + step for step in (-(2**32), -2, -1, 0, 1, 2**32)]
+    numbers = [n for n in [0, 2**31, 2**63, WHOLE - 1, *near] if 0 <= n < WHOLE]
+    found = with_these_words(monkeypatch, lambda w: draws.coin(w, threshold), numbers, dtype)
+    assert found == [n < threshold for n in numbers]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 290, 22_027, 2**16 - 1, 2**16])
+def test_a_number_below_a_count_is_a_share_of_all_words(monkeypatch, count, dtype):
+    """At the first and the last word of a number, so every number has its words exactly."""
+    starts = [-(-j * WHOLE // count) for j in {*range(min(count, 50)), count // 2, count - 1}]
+    numbers = [n for start in starts for n in (start - 1, start, start + 1) if 0 <= n < WHOLE]
+    numbers += [WHOLE - 1, *np.random.default_rng(0).integers(0, WHOLE, 500, np.uint64).tolist()]
+    found = with_these_words(monkeypatch, lambda w: draws.below(w, count), numbers, dtype)
+    assert found == [n * count >> 64 for n in numbers]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_coins_and_numbers_follow_their_laws(dtype):
+    with jax.enable_x64(dtype == "float64"):
+        keys = jax.random.split(KEY, 40_000)
+        coins = np.asarray(jax.jit(jax.vmap(lambda k: draws.coin(k, WHOLE // 10)))(keys))
+        numbers = np.asarray(jax.jit(jax.vmap(lambda k: draws.below(k, 12)))(keys))
+    assert stats.binomtest(int(coins.sum()), len(coins), 0.1).pvalue > 1e-3
+    assert stats.chisquare(np.bincount(numbers, minlength=12)).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("among", [1, 2, 3, 290, 22_027])
+@pytest.mark.parametrize("epsilon", [1e-9, 0.1, 2.0, 15.0, 17.0, 30.0, 40.0, 80.0])
+def test_a_rare_answer_is_the_least_one_that_keeps_the_price(epsilon, among):
+    """In 120 digits: its price is at most epsilon, and that of one word less is above it."""
+    words = [WHOLE * (j + 1) // among - WHOLE * j // among for j in range(among)]
+    assert max(words) - min(words) <= 1
+    assert among / WHOLE <= 2**-48  # the bias of one word
+    with localcontext() as context:
+        context.prec = 120
+        odds = Decimal(epsilon).exp()
+        threshold = draws.rare(epsilon, among)
+
+        def keeps(threshold):
+            rarest = Decimal(threshold * min(words)) / WHOLE  # in words
+            return WHOLE - threshold <= rarest * odds
+
+        assert keeps(threshold)
+        assert not keeps(threshold - 1)
+    if epsilon <= 30:
+        exact = WHOLE / (1 + math.exp(epsilon) / among)
+        assert threshold == pytest.approx(exact, rel=1e-6)

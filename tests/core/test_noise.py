@@ -13,7 +13,7 @@ import pytest
 from dp_accounting import dp_event
 from scipy import stats
 
-from tacit.accounting import Everyone, Poisson
+from tacit.accounting import Everyone, FixedSize, Poisson
 from tacit.accounting.guarantee import Relation, Unit
 from tacit.algorithm import Phase
 from tacit.algorithms import DPFedAvg, RecordDPFedAvg
@@ -226,12 +226,13 @@ def test_a_release_knows_its_place() -> None:
 @pytest.mark.parametrize(
     ("at", "unit", "relation", "sampled"),
     [
-        ("aggregate", "client", "add-remove", True),
-        ("aggregate", "record", "add-remove", True),
+        ("aggregate", "client", "zero-out", True),
+        ("aggregate", "client", "replace-one", True),
+        ("aggregate", "record", "zero-out", False),  # its siblings give its client away
         ("message", "client", "replace-one", False),
     ],
 )
-def test_a_cohort_amplifies_aggregates_only(
+def test_a_cohort_amplifies_aggregates_of_clients_only(
     at: At, unit: Unit, relation: Relation, sampled: bool
 ) -> None:
     release = Release(bound=Clip(1.0), mechanism=Gaussian(1.0), at=at, unit=unit)
@@ -239,7 +240,23 @@ def test_a_cohort_amplifies_aggregates_only(
     assert isinstance(event, dp_event.PoissonSampledDpEvent) == sampled
 
 
-def test_a_message_has_no_add_remove_guarantee() -> None:
+def test_a_cohort_of_fixed_size_amplifies_nothing() -> None:
+    """The other clients know when they were asked, and so when the last one was not."""
+    release = Release(bound=Clip(1.0), mechanism=Gaussian(1.0), at="aggregate")
+    cohort = FixedSize(sample=10, population=100)
+    for relation in ("zero-out", "replace-one"):
+        event = release.event(0, relation=relation, cohort=cohort, records=5)
+        assert isinstance(event, dp_event.GaussianDpEvent)
+
+
+def test_a_message_is_protected_under_replace_one_only() -> None:
     release = Release(bound=Clip(1.0), mechanism=Gaussian(1.0), at="message")
     with pytest.raises(TacitError, match="use the relation replace-one"):
+        release.event(0, relation="zero-out", cohort=Everyone(), records=5)
+
+
+@pytest.mark.parametrize("at", ["step", "message", "aggregate"])
+def test_no_release_of_a_run_hides_that_a_unit_is_added(at: At) -> None:
+    release = Release(bound=Clip(1.0), mechanism=Gaussian(1.0), at=at)
+    with pytest.raises(TacitError, match="use the relation zero-out"):
         release.event(0, relation="add-remove", cohort=Everyone(), records=5)

@@ -13,11 +13,18 @@ from tacit import tree
 from tacit.release import Release
 from tacit.wire import client as wire_client
 
+_original = Release.noised
 
-def destroyed(self: Release, key: Any, value: Any, round_: Any, radius: Any = None) -> Any:
+
+def destroyed(
+    self: Release, key: Any, value: Any, round_: Any, radius: Any = None, terms: int = 1
+) -> Any:
     """Numbers that depend on the key alone, in the form of the message."""
-    del round_, radius
+    # A message of another form (PrivUnit's has a level) is made as if there were no data.
+    nothing = _original(self, key, tree.zeros_like(value), round_, radius, terms)
     leaves, structure = jax.tree.flatten(tree.zeros_like(value))
+    if jax.tree.structure(nothing) != structure:
+        return nothing
     noise = [
         jax.random.normal(jax.random.fold_in(key, number), v.shape, v.dtype)
         for number, v in enumerate(leaves)

@@ -18,7 +18,7 @@ FEATURES = 3
 LOCAL = {"name": "dp-fedavg-record", "batches": "full", "local_steps": 2, "clip": 0.5}
 
 
-def records(seed: int, sizes: Mapping[str, int] = SIZES) -> dict[str, dict[str, np.ndarray]]:
+def make_records(seed: int, sizes: Mapping[str, int] = SIZES) -> dict[str, dict[str, np.ndarray]]:
     """Every site's records; the seed decides all of them."""
     rng = np.random.default_rng([3, seed])
     return {
@@ -28,7 +28,7 @@ def records(seed: int, sizes: Mapping[str, int] = SIZES) -> dict[str, dict[str, 
 
 
 def federation(seed: int = 0, sizes: Mapping[str, int] = SIZES) -> Federation:
-    return Federation.from_clients(records(seed, sizes), classes=2)
+    return Federation.from_clients(make_records(seed, sizes), classes=2)
 
 
 def config(algorithm: Mapping[str, Any] = LOCAL, **changes: Any) -> RunConfig:
@@ -50,6 +50,7 @@ def make(
     sizes: Mapping[str, int] = SIZES,
     policy: Mapping[str, Any] | None = None,
     insecure: bool = True,
+    records: Mapping[str, Any] | None = None,
     **wanted: Any,
 ) -> Public:
     """A federation whose sites hold NPZ files; ``policy`` changes every site's policy."""
@@ -58,14 +59,14 @@ def make(
         Wanted(
             config=run or config(),
             sites=sizes,
-            records={"x": ["float", FEATURES], "y": ["int32"]},
+            records=records or {"x": ["float", FEATURES], "y": ["int32"]},
             classes=2,
             insecure=insecure,
             **wanted,
         ),
     )
     generous = {"epsilon": 1e6, "trust_server": True, "inexact_noise": True}
-    for name, own in records(seed, sizes).items():
+    for name, own in make_records(seed, sizes).items():
         site = folder / "sites" / name
         np.savez(site / "records.npz", **own)
         values = read_toml(site / "site.toml")

@@ -59,7 +59,9 @@ def test_the_test_can_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
     from tacit.wire import client as wire_client
 
-    def leaky(self: Release, key: Any, value: Any, round_: Any, radius: Any = None) -> Any:
+    def leaky(
+        self: Release, key: Any, value: Any, round_: Any, radius: Any = None, terms: int = 1
+    ) -> Any:
         noise = destroyed(self, key, value, round_, radius)
         return jax.tree.map(lambda n, v: n + 1e-6 * v, noise, value)
 

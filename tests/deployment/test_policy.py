@@ -42,7 +42,7 @@ def test_what_is_allowed_passes(tmp_path: Path) -> None:
         ({"methods": ["dp-scaffold"]}, "does not name (dp-scaffold)"),
         ({"methods": []}, "it names none"),
         ({"unit": "client"}, "asks for a client under replace-one"),
-        ({"relation": "add-remove"}, "asks for a record under add-remove"),
+        ({"relation": "zero-out"}, "asks for a record under zero-out"),
         ({"least_noise": 1.5}, "the noise on train.update is 1 times its bound, below"),
     ],
 )
@@ -56,7 +56,7 @@ def test_what_the_policy_does_not_name_is_refused(
 
 def test_a_server_is_not_trusted_unless_the_site_says_so(tmp_path: Path) -> None:
     run = public(tmp_path, CENTRAL)
-    client = {"unit": "client", "relation": "add-remove"}
+    client = {"unit": "client", "relation": "zero-out"}
     refused = refusal(client, run)
     assert refused.code == "trust"
     assert "policy.trust_server = true" in str(refused)
@@ -72,7 +72,7 @@ def test_noise_that_is_drawn_in_floats_must_be_accepted(tmp_path: Path) -> None:
 
 def test_nothing_leaves_without_noise(tmp_path: Path) -> None:
     run = public(tmp_path, {"name": "fedavg"}, privacy="none")
-    client = {"unit": "client", "relation": "add-remove", "trust_server": True}
+    client = {"unit": "client", "relation": "zero-out", "trust_server": True}
     assert "without any noise" in str(refusal(client, run))
     check_policy(Policy(**{**ALLOWS, **client}, unprotected=True), run)
 

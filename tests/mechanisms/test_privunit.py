@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal, localcontext
 from functools import lru_cache, partial
+from itertools import pairwise, product
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import betainc, betaincinv, expit
 
+from tacit import draws
 from tacit.accounting import PureDpEvent, epsilon_of, repeated
 from tacit.accounting.events import Everyone
 from tacit.errors import TacitError
@@ -28,6 +31,7 @@ from tacit.mechanisms.privunit import (
     scalar_sq_norm,
     sq_norm_constants,
 )
+from tacit.simulation.constants import traced
 from tacit.simulation.devices import Precision, precision
 
 RULES: tuple[GammaRule, ...] = ("exact", "A", "B")
@@ -200,6 +204,115 @@ def test_levels_follow_their_law(eps2: float, share: float) -> None:
     assert stats.chisquare(counts, draws * law).pvalue > 1e-3
 
 
+# The choices that eps0 and eps2 pay for.
+
+ALONG = jnp.asarray([0.0, 1.0, 0.0])
+Highs = tuple[bool, bool, bool]
+
+
+def coins(monkeypatch: pytest.MonkeyPatch, unit: PrivUnit) -> tuple[int, int, int]:
+    """The thresholds of a message's two coins, and of how many other levels one is drawn."""
+    flipped, counts = list[int](), list[int]()
+    coin, below = draws.coin, draws.below
+
+    def seen_coin(key: jax.Array, threshold: int) -> jax.Array:
+        flipped.append(threshold)
+        return coin(key, threshold)
+
+    def seen_below(key: jax.Array, count: int) -> jax.Array:
+        counts.append(count)
+        return below(key, count)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(draws, "coin", seen_coin)
+        patched.setattr(draws, "below", seen_below)
+        unit.noised(jax.random.key(0), ALONG, 1.0, 0)
+    (outside, stray), (levels,) = flipped, counts
+    return outside, stray, levels
+
+
+@pytest.mark.parametrize("eps0", [1e-3, 0.1, 2.0, 15.0, 17.0, 30.0])
+def test_the_choice_of_the_cap_costs_eps0_and_no_more(
+    monkeypatch: pytest.MonkeyPatch, eps0: float
+) -> None:
+    """From the whole numbers that are compared, in 60 digits, not by sampling."""
+    outside, _, _ = coins(monkeypatch, PrivUnit(eps0=eps0))
+    with localcontext() as context:
+        context.prec = 60
+        price = (Decimal(2**64 - outside) / outside).ln()
+        assert Decimal(eps0) * (1 - Decimal("1e-6")) <= price <= Decimal(eps0)
+
+
+@pytest.mark.parametrize("eps2", [0.1, 2.0, 9.0, 15.0, 17.0, 25.0, 30.0])
+def test_the_level_costs_eps2_and_no_more(monkeypatch: pytest.MonkeyPatch, eps2: float) -> None:
+    """Of any two levels and any answer, from the whole numbers that are compared."""
+    _, stray, levels = coins(monkeypatch, PrivUnit(eps2=eps2))
+    assert levels == scalar_constants(eps2)[0]
+    starts = [-(-j * 2**64 // levels) for j in range(levels + 1)]  # w levels / 2^64 reaches j
+    words = [after - start for start, after in pairwise(starts)]
+    with localcontext() as context:
+        context.prec = 60
+        true = Decimal(2**64 - stray) / 2**64
+        other = [Decimal(stray) * count / 2**128 for count in (min(words), max(words))]
+        price = (true / other[0]).ln()
+        assert Decimal(eps2) * (1 - Decimal("1e-6")) <= price <= Decimal(eps2)
+        assert (other[1] / other[0]).ln() < min(Decimal(2) ** -48, Decimal(eps2))
+
+
+@pytest.mark.parametrize("epsilon", [15.0, 17.0, 30.0])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_some_draw_is_on_the_other_side(
+    monkeypatch: pytest.MonkeyPatch, epsilon: float, dtype: Precision
+) -> None:
+    """A side that no random bits lead to would have an infinite price: the rarest bits are tried.
+
+    Words are 0, and uniform numbers are in turn as high as they can be.
+    """
+    unit, (levels, _, _) = PrivUnit(eps0=epsilon, eps2=epsilon), scalar_constants(epsilon)
+    cap, outside, strayed = cap_of(3, epsilon, unit.eps1), False, False
+    monkeypatch.setattr(draws, "words", lambda key, count: jnp.zeros(count, jnp.uint32))
+    monkeypatch.setattr(draws, "normal", lambda key, count, dtype: jnp.arange(count, dtype=dtype))
+    for high in product((False, True), repeat=3):
+
+        def uniform(
+            key: jax.Array, shape: tuple[int, ...], dtype: jnp.dtype, high: Highs = high
+        ) -> jax.Array:
+            del key
+            numbers = jnp.where(jnp.asarray(high), 1 - jnp.finfo(dtype).eps, 0.5).astype(dtype)
+            return numbers[: math.prod(shape)].reshape(shape)
+
+        monkeypatch.setattr(jax.random, "uniform", uniform)
+        with precision(dtype):
+            sent = unit.noised(jax.random.key(0), jnp.asarray(ALONG, dtype), 1.0, 0)
+            rhat = float(unit.lengths(1.0)[int(sent["level"])])
+        outside |= float(sent["vector"][1]) / rhat * cap.mean < cap.height - 0.01
+        strayed |= int(sent["level"]) != levels
+    assert outside
+    assert strayed
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_rest_of_the_sphere_is_chosen_as_often_as_it_should(dtype: Precision) -> None:
+    unit, repeats = PrivUnit(eps0=4.0), 40_000
+    cap = cap_of(3, unit.eps0, unit.eps1)
+    with precision(dtype):
+        along = jnp.asarray(ALONG, dtype)
+        keys = jax.random.split(jax.random.key(8), repeats)
+        draw = jax.jit(jax.vmap(lambda key: unit._direction(*draws.split(key, 3), along)))
+        heights = np.asarray(draw(keys))[:, 1] * cap.mean
+    outside = int((heights < cap.height).sum())
+    assert stats.binomtest(outside, repeats, float(expit(-4.0))).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("changes", [{"eps0": 2.5}, {"eps2": 2.5}])
+def test_budgets_whose_coins_differ_share_no_program(changes: dict[str, float]) -> None:
+    def shape(unit: PrivUnit) -> object:
+        return traced(lambda key: unit.noised(key, ALONG, 1.0, 0), jax.random.key(0))[0].shape
+
+    assert shape(PrivUnit()) == shape(PrivUnit())
+    assert shape(PrivUnit()) != shape(PrivUnit(**changes))
+
+
 UNIT = PrivUnit(eps0=1.0, eps1=1.5, eps2=2.0)
 Sample = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 
@@ -333,7 +446,12 @@ def test_price_of_messages() -> None:
 
 
 @pytest.mark.parametrize("name", ["eps0", "eps1", "eps2"])
-@pytest.mark.parametrize("value", [0.0, -1.0, 1e3, math.nan])
+@pytest.mark.parametrize("value", [0.0, -1.0, 40.1, 1e3, math.nan])
 def test_budgets_are_positive_and_within_reach(name: str, value: float) -> None:
     with pytest.raises(TacitError, match=name):
         PrivUnit(**{name: value})
+
+
+def test_a_coin_of_64_bits_ends_at_30() -> None:
+    with pytest.raises(TacitError, match=r"at most 30: a coin of 64 random bits is exact up to"):
+        PrivUnit(eps0=40.0)

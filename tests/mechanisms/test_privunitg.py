@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import partial
 
 import jax
@@ -15,11 +16,12 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import log_ndtr
 
+from tacit import draws
 from tacit.accounting import PureDpEvent, epsilon_of
 from tacit.accounting.events import Everyone
 from tacit.errors import TacitError
 from tacit.mechanisms import PrivUnitG
-from tacit.mechanisms.privunitg import HalfSpace, Sampler, half_space, split_at
+from tacit.mechanisms.privunitg import HalfSpace, Sampler, _by_rejection, half_space, split_at
 from tacit.mechanisms.rounded import exact_noise
 
 EPSILONS = st.floats(0.02, 80)
@@ -118,6 +120,58 @@ def test_heights_follow_their_law_and_the_rest_is_normal(sampler: Sampler, epsil
     assert abs(np.corrcoef(v[:, 0], v[:, 1])[0, 1]) < 4 / math.sqrt(DRAWS)
     inside = np.mean(v[:, 1] >= half.edge)
     assert abs(inside - half.chance) < 4 * math.sqrt(half.chance * (1 - half.chance) / DRAWS)
+
+
+@pytest.mark.parametrize("sampler", ["fast", "rejection"])
+@pytest.mark.parametrize("epsilon", [0.1, 2.0, 8.0, 15.0])
+def test_the_side_is_an_exact_coin(
+    monkeypatch: pytest.MonkeyPatch, sampler: Sampler, epsilon: float
+) -> None:
+    """The whole number that 64 random bits are compared with is p itself."""
+    seen, coin = list[int](), draws.coin
+
+    def spy(key: jax.Array, threshold: int) -> jax.Array:
+        seen.append(threshold)
+        return coin(key, threshold)
+
+    monkeypatch.setattr(draws, "coin", spy)
+    jax.make_jaxpr(lambda key: PrivUnitG(epsilon, sampler).noised(key, jnp.ones(3), 2.0, 0))(
+        jax.random.key(0)
+    )
+    half = half_space(epsilon)
+    assert [Fraction(n, 2**64) for n in seen] == [Fraction(half.chance)]
+    p, q = Fraction(half.chance), Fraction(half.share)
+    assert math.log(p / (1 - p) * (1 - q) / q) <= epsilon
+
+
+@partial(jax.jit, static_argnums=0)
+def rejections(half: HalfSpace, u: jax.Array, keys: jax.Array) -> tuple[jax.Array, ...]:
+    """The height of what is sent, and how many blocks it took, for each key."""
+
+    def one(key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        side_key, rest_key = draws.split(key)
+        inside = draws.coin(side_key, int(half.chance * 2**64))
+        found, blocks = _by_rejection(rest_key, u, half, inside)
+        return found @ u, blocks
+
+    return jax.vmap(one)(keys)
+
+
+@pytest.mark.parametrize("epsilon", [6.0, 8.0])
+def test_the_time_of_a_reply_tells_nothing(epsilon: float) -> None:
+    """Neither the side nor the height can be told from how many blocks were drawn."""
+    half, u = half_space(epsilon), jnp.asarray([0.0, 0.6, -0.8])
+    keys = jax.random.split(jax.random.key(6), 6_000)
+    heights, blocks = (np.asarray(x) for x in rejections(half, u, keys))
+    inside = heights >= half.edge
+    assert stats.binomtest(int(inside.sum()), len(inside), half.chance).pvalue > 1e-3
+    assert len(set(blocks.tolist())) > 2
+    pairs = stats.mannwhitneyu(blocks[inside], blocks[~inside])
+    area = pairs.statistic / (inside.sum() * (~inside).sum())
+    assert abs(area - 0.5) < 0.05
+    for side in (inside, ~inside):
+        early = blocks[side] <= np.median(blocks)
+        assert stats.ks_2samp(heights[side][early], heights[side][~early]).pvalue > 1e-3
 
 
 def test_a_zero_update_sends_a_random_direction_of_the_same_law() -> None:

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit.accounting import Budget
-from tacit.algorithm import Population
 from tacit.errors import TacitError
 from tacit.planning.advice import Problem, advise, honest_word
 from tacit.planning.allocation import dynamic_levels, static_levels
@@ -19,6 +18,7 @@ from tacit.planning.scaffnew_plan import (
     noise_constant,
     scaffnew_plan,
 )
+from tacit.population import Population
 
 
 @given(

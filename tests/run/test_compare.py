@@ -31,7 +31,7 @@ BASE = {
 def outcome(value=0.5, **words):
     guarantee = {
         "unit": "client",
-        "relation": "add-remove",
+        "relation": "zero-out",
         "observer": "everyone",
         "delta": 1e-5,
         "epsilon": 2.0,

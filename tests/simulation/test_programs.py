@@ -13,9 +13,9 @@ from jax import Array, lax
 from jax.sharding import PartitionSpec
 
 from tacit import DPFedAvg, Simulator
-from tacit.algorithm import Population
 from tacit.algorithms import DPFedEXP, DynamicLDP, RecordDPFedAvg
 from tacit.data import federate
+from tacit.population import Population
 from tacit.simulation import programs
 from tacit.simulation.constants import traced
 from tacit.simulation.devices import precision

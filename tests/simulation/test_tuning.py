@@ -79,7 +79,7 @@ def test_a_run_has_a_device_for_every_core():
         "from tacit.run.build import prepare\n"
         "from tacit.run.config import RunConfig\n"
         "text = (resources.files('tacit.examples') / 'digits-dp-fedavg.toml').read_text()\n"
-        "prepare(RunConfig.from_dict(tomllib.loads(text))).simulator()\n"
+        "prepare(RunConfig.from_dict(tomllib.loads(text))).simulator(None)\n"
         "assert len(jax.devices()) == os.cpu_count(), jax.devices()\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)

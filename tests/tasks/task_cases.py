@@ -41,6 +41,7 @@ CASES = {
     "random-features": (make("random-features", shape=(2, 3), classes=4, units=16), MANY),
     "mlp": (make("mlp", shape=(2, 3), classes=4), MANY),
     "mlp-deep": (make("mlp", shape=(6,), classes=4, hidden=[7, 5], activation="relu"), MANY),
+    "mlp-none": (make("mlp", shape=(6,), classes=4, hidden=[40, 5], activation="none"), MANY),
     "mlp-tanh": (make("mlp", shape=(6,), classes=4, hidden=[7], activation="tanh"), MANY),
     "poisson": (make("poisson", shape=(5,)), COUNTS),
     "cox-piecewise": (make("cox-piecewise", shape=(4,), cuts=[1.0, 2.5]), SURVIVAL),

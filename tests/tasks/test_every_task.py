@@ -109,28 +109,36 @@ def test_analytic_gradient_norms_equal_those_of_autodiff(task, records, x64):
     _, _, gradients = study(task, params, records)
     flat = np.concatenate([np.reshape(g, (len(norms), -1)) for g in leaves_of(gradients)], axis=1)
     np.testing.assert_allclose(norms, np.sum(flat**2, axis=1), rtol=1e-10)
-    factors = np.linspace(0.5, 2.0, len(norms))
-    factors[1] = 0
-    summed = jax.jit(lambda p, r, f: task.by_record(p, r).weighted(f))(params, records, factors)
-    for found, each in zip(leaves_of(summed), leaves_of(gradients), strict=True):
-        np.testing.assert_allclose(found, np.tensordot(factors, each, axes=1), atol=1e-10)
+    lengths = np.linspace(0.5, 2.0, len(norms))
+    lengths[1] = 0
+    known = jax.jit(lambda p, r, f: task.by_record(p, r).combined(f))(params, records, lengths)
+    directions = lengths / np.linalg.norm(flat, axis=1)
+    for found, each in zip(leaves_of(known), leaves_of(gradients), strict=True):
+        assert found.shape == each.shape[1:]
+        np.testing.assert_allclose(found, np.tensordot(directions, each, axes=1), atol=1e-10)
 
 
 @every
-def test_a_record_without_a_factor_is_not_felt(task, records, x64):
+def test_a_record_without_a_length_or_a_direction_is_not_felt(task, records, x64):
     params = some_params(task)
     name = "a" if "a" in records else "x"
-    if jax.eval_shape(task.sq_norms, params, records) is None or records[name].dtype.kind != "f":
+    if jax.eval_shape(task.sq_norms, params, records) is None:
         return
     broken = {**records, name: np.array(records[name])}
     broken[name][0] = np.inf
-    factors = np.ones(len(records[name]))
-    factors[0] = 0
-    weigh = jax.jit(lambda p, r: task.by_record(p, r).weighted(factors))
-    for found, expected in zip(
-        leaves_of(weigh(params, broken)), leaves_of(weigh(params, records)), strict=True
+    weigh = jax.jit(lambda p, r, f: task.by_record(p, r).combined(f))
+    lengths = np.ones(len(records[name]))
+    felt = weigh(params, broken, lengths)
+    lengths[0] = 0
+    for found, expected, other in zip(
+        leaves_of(weigh(params, broken, lengths)),
+        leaves_of(weigh(params, records, lengths)),
+        leaves_of(felt),
+        strict=True,
     ):
         np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(other, expected)
+    assert np.isinf(jax.jit(task.sq_norms)(params, broken)[0])
 
 
 @every

@@ -12,7 +12,14 @@ from collections.abc import Callable, Sequence
 
 from tacit.accounting.events import DpEvent
 from tacit.accounting.gaussian import gdp_eps
-from tacit.accounting.guarantee import Guarantee, Relation, check_delta, check_relation, check_unit
+from tacit.accounting.guarantee import (
+    Guarantee,
+    NoiseFrom,
+    Relation,
+    check_delta,
+    check_relation,
+    check_unit,
+)
 from tacit.accounting.leaves import Leaf, leaves
 from tacit.accounting.pld import pld_epsilon, pure_sum
 from tacit.accounting.renyi import rdp_epsilon, zcdp_epsilon
@@ -84,10 +91,13 @@ def guarantee(
     relation: str,
     observer: str,
     accountant: str = "best",
+    public_sizes: bool = False,
+    noise_from: NoiseFrom = "unstated",
 ) -> Guarantee:
     """The whole sentence for an event that describes a whole run."""
     checked = check_relation(relation)
     name = tightest(event, checked) if accountant == "best" else accountant
+    parts = leaves(event, checked)
     return Guarantee(
         unit=check_unit(unit),
         relation=checked,
@@ -95,6 +105,9 @@ def guarantee(
         epsilon=epsilon_of(event, delta=delta, relation=checked, accountant=name),
         delta=delta,
         accountant=name,
+        sampled=any(leaf.sampled != "no" for leaf in parts),
+        public_sizes=public_sizes,
+        noise_from=noise_from,
     )
 
 

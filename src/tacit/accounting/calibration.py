@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tacit.accounting.accountants import epsilon_of, tightest
 from tacit.accounting.events import DpEvent, compose
-from tacit.accounting.gaussian import gdp_eps, gdp_mu
+from tacit.accounting.gaussian import gdp_delta, gdp_eps, gdp_mu
 from tacit.accounting.guarantee import Budget, Relation, rounded_up
 from tacit.accounting.leaves import leaves
 from tacit.errors import BudgetError, TacitError
@@ -124,8 +124,8 @@ def calibrate_split(
     """Noise for several releases of one run, some with a fixed share of the squared mu.
 
     A part with share s gets the noise at which it alone would spend the epsilon of a Gaussian with
-    mu^2 = s * mu_budget^2; the part without a share is then calibrated so that ALL parts together
-    keep the budget.
+    mu^2 = s * mu_budget^2, at the budget's delta or, where that epsilon is 0, at a smaller one; the
+    part without a share is then calibrated so that ALL parts together keep the budget.
     """
     free = [name for name, part in parts.items() if part.share is None]
     shares = [part.share for part in parts.values() if part.share is not None]
@@ -137,7 +137,7 @@ def calibrate_split(
     noises: dict[str, float] = {}
     for name, part in parts.items():
         if part.share is not None:
-            own = Budget(gdp_eps(mu * math.sqrt(part.share), budget.delta), budget.delta)
+            own = _of_gaussian(mu * math.sqrt(part.share), budget)
             noises[name] = calibrate(part.event, own, relation=relation, accountant=accountant)
     fixed = compose(*(parts[name].event(noise) for name, noise in noises.items()))
     rest = parts[free[0]].event
@@ -145,3 +145,11 @@ def calibrate_split(
         lambda noise: compose(fixed, rest(noise)), budget, relation=relation, accountant=accountant
     )
     return {name: noises[name] for name in parts}
+
+
+def _of_gaussian(mu: float, budget: Budget) -> Budget:
+    """A point with a positive epsilon on the curve of a Gaussian that is a part of the budget."""
+    delta = budget.delta
+    if gdp_eps(mu, delta) == 0:  # this delta alone covers so little: take a smaller one
+        delta = gdp_delta(min(mu, budget.epsilon), mu)  # about mu / 12 where epsilon is mu
+    return Budget(gdp_eps(mu, delta), delta)

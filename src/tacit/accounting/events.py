@@ -2,8 +2,9 @@
 
 The events are those of ``dp_accounting``. Its noise multiplier is noise over SENSITIVITY, and the
 sensitivity depends on the relation: a unit's contribution lies in a ball of radius C, so adding or
-removing a unit moves the sum by C, replacing it moves the sum by 2C. A scalar that lies in [0, C]
-moves by C in both cases. Nobody else in Tacit doubles anything.
+removing a unit, or replacing its contribution by nothing, moves the sum by C, and replacing it by
+another moves the sum by 2C. A scalar that lies in [0, C] moves by C in all cases. Nobody else in
+Tacit doubles anything.
 """
 
 from __future__ import annotations
@@ -237,8 +238,8 @@ def _repeat(
 def _only_replace_one(relation: Relation, what: str) -> None:
     if relation != "replace-one":
         raise TacitError(
-            f"{what} has no add-remove guarantee, because the size of the data is then public:"
-            " use the relation replace-one, or Poisson sampling."
+            f"{what} has a guarantee under replace-one only, because which units are drawn depends"
+            f" on how many there are: use that relation instead of {relation}, or Poisson sampling."
         )
 
 

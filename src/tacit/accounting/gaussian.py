@@ -140,7 +140,7 @@ def joint_mu_squared(vector: float, scalar: float, relation: Relation = "replace
     """
     if not (0 <= vector < math.inf and 0 <= scalar < math.inf):
         raise TacitError("the squared ratios of a joint release are finite numbers from 0.")
-    if relation == "add-remove":
+    if relation != "replace-one":
         return vector + scalar
     candidates = [0.0, 1.0]
     if scalar > 2 * vector:

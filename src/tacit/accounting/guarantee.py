@@ -1,13 +1,15 @@
 """A privacy guarantee is a whole sentence: who, against whom, in which sense, how much, in total.
 
 An epsilon alone means nothing. A ``Guarantee`` says which unit is protected (a client's whole data
-or one record), under which neighbouring relation, against which observer, for the whole run, and by
-which accountant the number was bounded.
+or one record), under which neighbouring relation, against which observer, for the whole run, by
+which accountant the number was bounded, and what it rests on: what must stay secret, what is
+public, where the noise came from. Every sentence about privacy is put together here.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from decimal import ROUND_CEILING, Decimal
 from typing import Literal
@@ -15,7 +17,11 @@ from typing import Literal
 from tacit.errors import TacitError
 
 Unit = Literal["client", "record"]
-Relation = Literal["add-remove", "replace-one"]
+Relation = Literal["add-remove", "replace-one", "zero-out"]
+NoiseFrom = Literal["system", "seed", "unstated"]
+
+SERVER_TRUSTED = "everyone who sees the models (the server itself is trusted)"
+NOBODY_TRUSTED = "the server and everyone who sees the models"
 
 _UNITS: dict[str, str] = {
     "client": "every client (all of its records together)",
@@ -30,7 +36,19 @@ _RELATIONS: dict[str, dict[str, str]] = {
         "client": "replacing all the data of one client by any other",
         "record": "replacing one record by any other",
     },
+    "zero-out": {
+        "client": "replacing the contribution of one client by nothing",
+        "record": "replacing the contribution of one record by nothing",
+    },
 }
+_SECRETS: dict[str, str] = {
+    "client": "who takes part in a round, which only the server and those who do may know",
+    "record": "which records a step uses, which only the one who draws them may know",
+}
+_SIMULATED = (
+    "This is a simulation: its noise comes from a seed and protects nobody. With noise from the"
+    " operating system:"
+)
 ACCOUNTANTS: dict[str, str] = {
     "exact": "the exact Gaussian profile",
     "pld": "numerical composition of privacy loss distributions, rounded up",
@@ -52,9 +70,11 @@ def check_unit(unit: str) -> Unit:
 
 
 def check_relation(relation: str) -> Relation:
-    """The relation, or one sentence that names the two there are."""
+    """The relation, or one sentence that names those there are."""
     if relation not in tuple(_RELATIONS):
-        raise TacitError(f"the relation is 'add-remove' or 'replace-one', not {relation!r}.")
+        raise TacitError(
+            f"the relation is 'zero-out', 'replace-one' or 'add-remove', not {relation!r}."
+        )
     return relation  # type: ignore[return-value]
 
 
@@ -89,7 +109,13 @@ class Budget:
 
 @dataclass(frozen=True, kw_only=True)
 class Guarantee:
-    """An upper bound on what a whole run reveals about one unit to one observer."""
+    """An upper bound on what a whole run reveals about one unit to one observer.
+
+    ``sampled``: the number is amplified by sampling, so the sample must stay secret.
+    ``public_sizes``: how many clients there are and how many records each holds is not protected.
+    ``noise_from``: the operating system, or a seed, with which anybody can take it off again.
+    ``uncharged``: what came out of the same records and is not in the number.
+    """
 
     unit: Unit
     relation: Relation
@@ -97,6 +123,10 @@ class Guarantee:
     epsilon: float
     delta: float
     accountant: str
+    sampled: bool = False
+    public_sizes: bool = False
+    noise_from: NoiseFrom = "unstated"
+    uncharged: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_unit(self.unit)
@@ -117,16 +147,45 @@ class Guarantee:
                 f"Over the whole run, no privacy is guaranteed to {_UNITS[self.unit]} against"
                 f" {self.observer}: {why}."
             )
-        return (
-            f"Over the whole run, {_UNITS[self.unit]} is protected with epsilon ="
+        told = (
+            f"ver the whole run, {_UNITS[self.unit]} is protected with epsilon ="
             f" {rounded_up(self.epsilon)} at delta = {rounded_up(self.delta)} against"
             f" {self.observer}; neighbours differ by {_RELATIONS[self.relation][self.unit]}"
             f" (an upper bound by {ACCOUNTANTS[self.accountant]})."
         )
+        opening = f"{_SIMULATED} o" if self.noise_from == "seed" else "O"
+        return " ".join([opening + told, *self._terms()])
 
-    def as_dict(self) -> dict[str, str | float]:
+    def _terms(self) -> Iterator[str]:
+        """What the number rests on, and what it leaves out."""
+        if self.sampled:
+            yield f"Secret: {_SECRETS[self.unit]}."
+        if self.public_sizes:
+            yield "Public: how many clients there are and how many records each holds."
+        if self.noise_from == "system":
+            yield "Noise: from the operating system."
+        if self.uncharged:
+            yield f"Not counted: {'; '.join(self.uncharged)}."
+
+    def short(self) -> str:
+        """The guarantee for a table: numbers, unit, relation, who is trusted, and what is not."""
+        if math.isinf(self.epsilon):
+            return f"no privacy for a {self.unit}"
+        parts = [
+            f"epsilon {rounded_up(self.epsilon)} at delta {rounded_up(self.delta)}",
+            f"{self.unit}, {self.relation}",
+        ]
+        if self.observer == SERVER_TRUSTED:
+            parts.append("server trusted")
+        if self.sampled:
+            parts.append("secret sample")
+        if self.noise_from == "seed":
+            parts.append("simulated")
+        return "; ".join(parts)
+
+    def as_dict(self) -> dict[str, object]:
         """The fields and the sentence, for JSON."""
-        return {**asdict(self), "sentence": self.sentence()}
+        return {**asdict(self), "sentence": self.sentence(), "short": self.short()}
 
 
 def rounded_up(value: float, digits: int = 5) -> str:

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from tacit.accounting.dp_events import dp_event
 from tacit.accounting.event_json import encode_event
 from tacit.accounting.events import compose
-from tacit.accounting.guarantee import Relation, Unit, check_relation, check_unit
+from tacit.accounting.guarantee import NoiseFrom, Relation, Unit, check_relation, check_unit
 from tacit.accounting.ledger_book import (
     Book,
     Label,
@@ -214,8 +214,20 @@ class Ledger:
         from tacit.accounting.accountants import guarantee
 
         return guarantee(
-            event, delta=delta, unit=self.unit, relation=self.relation, observer=self.observer
+            event,
+            delta=delta,
+            unit=self.unit,
+            relation=self.relation,
+            observer=self.observer,
+            public_sizes=self.noise_from != "unstated",  # then it is the ledger of a run
+            noise_from=self.noise_from,
         )
+
+    @property
+    def noise_from(self) -> NoiseFrom:
+        """Where the noise of what is charged comes from, as far as the first line says it."""
+        said = self.about.get("noise_from")
+        return "system" if said == "system" else "seed" if said == "seed" else "unstated"
 
     def _check_number(self, number: int) -> None:
         if type(number) is not int or not 0 <= number < len(self._book):

@@ -44,7 +44,7 @@ def dominating_pairs(leaf: Leaf, relation: Relation) -> tuple[Pair, Pair]:
     if leaf.sampled == "no" or leaf.rate >= 1:
         return base, base
     sampled = SampledPair(base, leaf.rate)
-    if relation == "add-remove":
+    if relation != "replace-one":
         return sampled, SwappedPair(sampled)
     symmetric = SymmetricPair(sampled)
     return symmetric, symmetric

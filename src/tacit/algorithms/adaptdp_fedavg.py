@@ -26,12 +26,13 @@ from jax import Array
 
 from tacit import draws, local, tree
 from tacit.accounting.guarantee import Relation
-from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase, Population
+from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase
 from tacit.algorithms.dp_fedavg_record import Batches, record_batch
 from tacit.bounds import Clip, ClipScalar
 from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, NoNoise
 from tacit.oracle import quantile_mean_ratios
+from tacit.population import Population
 from tacit.release import Release
 from tacit.sampling import FixedBatch, FullBatch
 from tacit.tasks.base import Params, Record, Task

@@ -28,12 +28,13 @@ from jax import Array
 
 from tacit import draws, local, tree
 from tacit.accounting.guarantee import Relation, Unit
-from tacit.algorithm import ClientData, Message, Moment, Phase, Population
+from tacit.algorithm import ClientData, Message, Moment, Phase
 from tacit.algorithms.one_gradient import OneGradient, State, with_prior
 from tacit.bounds import Clip, Normalize
 from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, NoNoise
 from tacit.planning.auto_plan import FEW
+from tacit.population import Population
 from tacit.release import Release
 from tacit.sampling import Cohort, FullBatch, FullCohort
 from tacit.tasks.base import Params, Record, Task
@@ -52,7 +53,7 @@ class Auto(OneGradient):
     local_lr: float = 1.0
     floor: float = 0.02  # gradients below this norm are sent shorter than 1; 0 sends all at 1
     clients_per_round: Cohort = field(default_factory=FullCohort)
-    relation: Relation = "add-remove"
+    relation: Relation = "zero-out"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -165,7 +166,7 @@ class Auto(OneGradient):
             summed, _ = local.sum_over_chosen(release.batch, batch_key, step, data, params, total)
             if release.by_record:
                 return {"gradient": summed}, state
-            noisy = release.noised(noise_key, summed, moment.round)
+            noisy = release.noised(noise_key, summed, moment.round, terms=data.capacity)
             return {"gradient": tree.scale(share, noisy)}, state
 
         def by_all_records(state: State, mean: Message) -> State:

@@ -20,13 +20,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tacit.accounting.guarantee import Relation
-from tacit.algorithm import ClientData, Message, Moment, Phase, Population
+from tacit.algorithm import ClientData, Message, Moment, Phase
 from tacit.algorithms.one_gradient import Centre, OneGradient
 from tacit.bounds import Normalize
 from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, NoNoise, PrivUnitG
 from tacit.mechanisms.privunitg import Sampler
 from tacit.planning.auto_plan import most_rounds
+from tacit.population import Population
 from tacit.release import Release
 from tacit.sampling import Cohort, TurnsCohort
 from tacit.tasks.base import Params, Task

@@ -17,11 +17,12 @@ from typing import Any, Literal, Self
 
 from tacit import local, tree
 from tacit.accounting.guarantee import Relation
-from tacit.algorithm import ClientData, Message, Moment, Phase, Population
+from tacit.algorithm import ClientData, Message, Moment, Phase
 from tacit.algorithms.fedavg import FedAvg
 from tacit.bounds import Clip
 from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, NoNoise
+from tacit.population import Population
 from tacit.release import Release
 from tacit.sampling import Batch, FixedBatch, FullBatch, PoissonBatch, ShuffledBatches
 from tacit.tasks.base import Params, Task

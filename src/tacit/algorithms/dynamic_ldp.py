@@ -22,11 +22,12 @@ from jax import Array
 
 from tacit import draws, local, tree
 from tacit.accounting.guarantee import Relation
-from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase, Population
+from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase
 from tacit.bounds import Clip
 from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, NoNoise
 from tacit.planning.allocation import dynamic_levels, static_levels
+from tacit.population import Population
 from tacit.release import Release
 from tacit.tasks.base import Params, Task
 from tacit.tasks.prox import WeightedL1Box

@@ -23,13 +23,14 @@ import optax
 
 from tacit import local, tree
 from tacit.accounting.guarantee import Relation
-from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase, Population, ServerState
+from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase, ServerState
 from tacit.algorithms.server import ServerOptimizer, server_optimizer
 from tacit.bounds import Clip, Unbounded
 from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, NoNoise
 from tacit.mechanisms.additive import Levels
 from tacit.planning.allocation import dynamic_levels
+from tacit.population import Population
 from tacit.release import Release
 from tacit.sampling import Cohort, FullCohort, step_batch
 from tacit.tasks.base import Params, Task
@@ -127,11 +128,11 @@ class DPFedAvg(FedAvg):
     noise_at: Literal["aggregate", "message"] = "aggregate"
     contraction: float | None = None  # spread the noise as the dynamic allocation does
     rounds: int | None = None
-    relation: Relation = "add-remove"
+    relation: Relation = "zero-out"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.noise_at == "message" and self.relation == "add-remove":
+        if self.noise_at == "message" and self.relation == "zero-out":
             # A client that answers cannot be hidden from the server, only what it answers.
             object.__setattr__(self, "relation", "replace-one")
 

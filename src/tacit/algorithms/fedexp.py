@@ -29,11 +29,12 @@ from jax import Array
 from tacit import local, tree
 from tacit.accounting import Everyone, epsilon_of, rounded_up
 from tacit.accounting.guarantee import Relation
-from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase, Population
+from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase
 from tacit.bounds import Bound, Clip, ClipScalar, Normalize, Unbounded
 from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, NoNoise, PrivUnit
 from tacit.mechanisms.privunit import GammaRule
+from tacit.population import Population
 from tacit.release import Release
 from tacit.sampling import Cohort, FullCohort, step_batch
 from tacit.tasks.base import Params, Task

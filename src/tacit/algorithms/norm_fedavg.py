@@ -19,11 +19,12 @@ from jax import Array
 
 from tacit import local, tree
 from tacit.accounting.guarantee import Relation
-from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase, Population
+from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase
 from tacit.algorithms.output import Output, Outputs
 from tacit.bounds import Clip, Normalize
 from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, NoNoise
+from tacit.population import Population
 from tacit.release import Release
 from tacit.sampling import Cohort, FullCohort, step_batch
 from tacit.tasks.base import Params, Task
@@ -56,7 +57,7 @@ class DPNormFedAvg(Algorithm):
     average_rounds: int = 5
     noise: float = 0.0
     rounds: int | None = None
-    relation: Relation = "add-remove"
+    relation: Relation = "zero-out"
     probed: ClassVar[str | None] = "gradients"
 
     def __post_init__(self) -> None:

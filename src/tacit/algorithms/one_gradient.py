@@ -25,12 +25,13 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacit import local, tree
-from tacit.algorithm import Algorithm, ClientData, Message, Population
+from tacit.algorithm import Algorithm, ClientData, Message
 from tacit.algorithms.output import Outputs
 from tacit.algorithms.private_mean import PrivateMean
 from tacit.errors import TacitError
 from tacit.features.rows import unit_rows, with_x
 from tacit.planning.auto_plan import MOST, enough_rounds, step_size
+from tacit.population import Population
 from tacit.sampling import FullBatch
 from tacit.tasks.base import HostRecords, Params, Task
 from tacit.tree import Tree

@@ -6,13 +6,15 @@ and against the same observer, and spends from the same budget.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from tacit.accounting.guarantee import Unit
-from tacit.algorithm import Algorithm, Population, releases, unit_of
+from tacit.algorithm import Algorithm, releases, unit_of
 from tacit.data.federation import Federation
+from tacit.population import Population
 from tacit.release import At
 from tacit.tasks.base import Task
 
@@ -29,8 +31,21 @@ class Prelude(Algorithm):
         """The outcome, from the server's state after the round."""
 
     @abstractmethod
+    def checked(self, outcome: Any) -> Released:
+        """An outcome that a site is told: within the public ranges, or refused in one sentence.
+
+        A site checks it before it touches a record: extreme numbers could make what follows fail
+        for some records and not for others, and a failure is heard.
+        """
+
+    @abstractmethod
     def applied(self, federation: Federation, released: Released) -> Federation:
         """The federation with the outcome applied to its records; KeyError if it does not fit."""
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value from JSON is a finite number."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def place_of(training: Algorithm, task: Task, population: Population) -> tuple[Unit, At]:

@@ -11,6 +11,7 @@ differences, which a classifier learns from, a larger part of a record of norm 1
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -28,19 +29,21 @@ from tacit.algorithm import (
     Message,
     Moment,
     Phase,
-    Population,
     ServerState,
 )
-from tacit.algorithms.prelude import Prelude, Released, place_of
+from tacit.algorithms.prelude import Prelude, Released, is_number, place_of
 from tacit.bounds import Clip, Normalize
 from tacit.data.federation import Federation
+from tacit.errors import TacitError
 from tacit.features.rows import centred_rows, with_x
 from tacit.mechanisms import Gaussian, NoNoise
+from tacit.population import Population
 from tacit.release import At, Release
 from tacit.tasks.base import Params, Record, Task, flat_rows
 from tacit.tree import Tree
 
 _NEXT_TO_NOTHING = 0.01  # of mu
+_LONGEST = 1 + 1e-6  # the norm of a centre, with room for rounding
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +53,7 @@ class PrivateMean(Prelude):
     features: int
     unit: Unit = "client"
     at: At = "aggregate"
-    relation: Relation = "add-remove"
+    relation: Relation = "zero-out"
     noise: float = 0.0
     file: ClassVar[str] = "centre.json"
 
@@ -108,7 +111,7 @@ class PrivateMean(Prelude):
             step = jnp.zeros((), jnp.int32)
             summed, _ = local.sum_over_chosen(release.batch, batch_key, step, data, sent, total)
             if release.at == "step":
-                noisy = release.noised(noise_key, summed, moment.round)
+                noisy = release.noised(noise_key, summed, moment.round, terms=data.capacity)
                 return {"mean": tree.scale(share, noisy)}, state
             if release.by_record:
                 return {"mean": summed}, state
@@ -132,6 +135,15 @@ class PrivateMean(Prelude):
     def released(self, state: Any) -> Released:
         """The centre."""
         return {"centre": np.asarray(state.params, np.float64).tolist()}
+
+    def checked(self, outcome: Any) -> Released:
+        """So many numbers, of norm at most 1."""
+        centre = outcome.get("centre") if isinstance(outcome, Mapping) else None
+        if not (isinstance(centre, list) and all(map(is_number, centre))):
+            centre = []
+        if len(centre) != self.features or math.hypot(*centre) > _LONGEST:
+            raise TacitError(f"a centre is {self.features} numbers of norm at most 1.")
+        return {"centre": [float(number) for number in centre]}
 
     def applied(self, federation: Federation, released: Released) -> Federation:
         """Every record at norm 1, minus the centre, at norm 1 again."""

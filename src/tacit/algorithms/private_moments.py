@@ -15,7 +15,7 @@ counts the same, whatever its size. All clients take part, once.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -31,20 +31,22 @@ from tacit.algorithm import (
     Message,
     Moment,
     Phase,
-    Population,
     ServerState,
 )
-from tacit.algorithms.prelude import Prelude, Released, place_of
+from tacit.algorithms.prelude import Prelude, Released, is_number, place_of
 from tacit.bounds import Clip
 from tacit.data.federation import Federation
 from tacit.data.waiting import Scaling, Waiting, rescaled
 from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, NoNoise
+from tacit.population import Population
 from tacit.release import At, Release
 from tacit.tasks.base import Params, Record, Task
 from tacit.tree import Tree
 
-_LEAST_VARIANCE = 1e-4  # a scale is never below a hundredth of half the public range
+_LEAST_SCALE = 0.01  # of half the public range
+_LEAST_VARIANCE = _LEAST_SCALE**2
+_NAMES = ("mean", "scale")
 _TOO_NOISY = 0.25
 
 
@@ -55,7 +57,7 @@ class PrivateMoments(Prelude):
     columns: tuple[Waiting, ...]
     unit: Unit = "client"
     at: At = "aggregate"
-    relation: Relation = "add-remove"
+    relation: Relation = "zero-out"
     noise: float = 0.0
     file: ClassVar[str] = "scaling.json"
 
@@ -116,7 +118,7 @@ class PrivateMoments(Prelude):
             step = jnp.zeros((), jnp.int32)
             moments, _ = local.sum_over_chosen(release.batch, batch_key, step, data, like, total)
             if release.at == "step":
-                moments = release.noised(noise_key, moments, moment.round)
+                moments = release.noised(noise_key, moments, moment.round, terms=data.capacity)
             if release.by_record:
                 return {"moments": moments}, state
             return {"moments": moments / data.size.astype(like.dtype)}, state
@@ -153,6 +155,21 @@ class PrivateMoments(Prelude):
         """Mean and scale of every column."""
         named = self.scaling(state)
         return {name: {"mean": mean, "scale": scale} for name, (mean, scale) in named.items()}
+
+    def checked(self, outcome: Any) -> Released:
+        """Means inside the columns' public ranges, scales of a hundredth to all of half of them."""
+        return {column.column: self._in_range(column, outcome) for column in self.columns}
+
+    def _in_range(self, column: Waiting, outcome: Any) -> dict[str, float]:
+        told = outcome.get(column.column) if isinstance(outcome, Mapping) else None
+        found = [told.get(name) if isinstance(told, Mapping) else None for name in _NAMES]
+        if all(map(is_number, found)):
+            mean, scale = (float(number) for number in found)  # type: ignore[arg-type]
+            room = 1 + 1e-6
+            centred = abs(mean - column.middle) <= column.half * room
+            if centred and column.half * _LEAST_SCALE / room <= scale <= column.half * room:
+                return {"mean": mean, "scale": scale}
+        raise TacitError(f"the released mean and scale of {column.column!r} leave its range.")
 
     def applied(self, federation: Federation, released: Released) -> Federation:
         """Each waiting column minus its mean and divided by its scale."""

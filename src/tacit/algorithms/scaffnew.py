@@ -25,10 +25,11 @@ from jax import Array
 
 from tacit import local, tree
 from tacit.accounting.guarantee import Relation
-from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase, Population
+from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase
 from tacit.bounds import Bound, Clip, Unbounded
 from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, Mechanism, NoNoise
+from tacit.population import Population
 from tacit.release import Release
 from tacit.sampling import step_batch
 from tacit.tasks.base import Params, Task

@@ -32,12 +32,13 @@ from jax import Array
 
 from tacit import draws, local, tree
 from tacit.accounting.guarantee import Relation
-from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase, Population
+from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase
 from tacit.algorithms.dp_fedavg_record import Batches, record_batch
 from tacit.bounds import Clip
 from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, Mechanism, NoNoise, PrivUnit
 from tacit.mechanisms.privunit import GammaRule
+from tacit.population import Population
 from tacit.release import Release
 from tacit.sampling import Cohort, FullBatch, FullCohort
 from tacit.tasks.base import Params, Task

@@ -21,6 +21,7 @@ class RelationName(StrEnum):
     """Which datasets are neighbours."""
 
     ADD_REMOVE = "add-remove"
+    ZERO_OUT = "zero-out"
     REPLACE_ONE = "replace-one"
 
 

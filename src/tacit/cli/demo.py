@@ -38,7 +38,7 @@ def demo(
         show.sentence("Digits, 100 clients with skewed labels: what does privacy cost?")
     for name, values in wanted.items():
         prepared = prepare(RunConfig.from_dict(values))
-        results[name] = train_prepared(prepared, 0, None, quiet=json)
+        results[name] = train_prepared(prepared, None, None, quiet=json)
     out.mkdir(parents=True, exist_ok=True)
     picture = draw_curves(
         {name: result.rows for name, result in results.items()},

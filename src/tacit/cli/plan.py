@@ -86,8 +86,8 @@ def _problem(
     feature_norm: float,
     l2: float,
 ) -> Problem:
-    from tacit.algorithm import Population
     from tacit.planning.advice import Problem
+    from tacit.population import Population
     from tacit.tasks import registry
 
     name = "logistic" if classes == 2 else "multinomial"

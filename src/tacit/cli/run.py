@@ -37,6 +37,8 @@ def run(
     from tacit.run.build import prepare
 
     settings, base, out = _settings(config, example, changes or [], out, resume)
+    if seeds > 1:  # an experiment: its seeds are known
+        settings = settings.with_seed(settings.train.seed or 0)
     prepared = prepare(settings, base=base)
     if not json:
         _announce(prepared)
@@ -44,10 +46,11 @@ def run(
         if json:
             show.as_json(_plan(prepared))
         return
-    results, simulator = [], prepared.simulator()
+    first = settings.train.seed
+    results, simulator = [], prepared.simulator(first)
     for number in range(seeds):
         folder = _folder_of(out, number, seeds)
-        seed = settings.train.seed + number
+        seed = None if first is None else first + number
         results.append(train_prepared(prepared, seed, folder, simulator, quiet=json))
     if json:
         show.as_json(_as_dict(prepared, results, out))
@@ -101,7 +104,7 @@ def _folder_of(out: Path | None, number: int, seeds: int) -> Path | None:
 
 def train_prepared(
     prepared: Prepared,
-    seed: int,
+    seed: int | None,
     out: Path | None,
     simulator: Simulator | None = None,
     *,
@@ -118,7 +121,9 @@ def train_prepared(
     folder = RunFolder(out) if out is not None else None
     if folder is not None and not folder.started:
         folder.write_text("config.toml", to_toml(config.as_dict()))
-    with Watch(f"seed {seed}", prepared.plan.rounds, quiet=quiet) as watch:
+    with Watch(
+        "training" if seed is None else f"seed {seed}", prepared.plan.rounds, quiet=quiet
+    ) as watch:
         settings = Settings(
             seed=seed,
             delta=prepared.delta,
@@ -164,7 +169,7 @@ def _plan(prepared: Prepared) -> dict[str, Any]:
         "released_centre": plan.prelude is not None and not prepared.waiting,
         "notes": plan.algorithm.notes(plan.population, prepared.delta),
         "warnings": plan.warnings(),
-        **plan.guarantee(prepared.delta).as_dict(),
+        **plan.guarantee(prepared.delta, noise_from=prepared.config.train.noise_from).as_dict(),
     }
 
 

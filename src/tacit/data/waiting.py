@@ -55,6 +55,7 @@ def _rescaled(records: Records, waiting: Sequence[Waiting], given: Scaling) -> R
     x = np.array(records["x"])
     for column in waiting:
         mean, scale = given[column.column]
-        values = column.middle + column.half * x[:, column.feature].astype(np.float64)
+        within = np.clip(x[:, column.feature].astype(np.float64), -1, 1)  # as the release saw it
+        values = column.middle + column.half * within
         x[:, column.feature] = (values - mean) / scale
     return {**records, "x": x}

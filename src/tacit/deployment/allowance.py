@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from tacit.accounting import Budget, DpEvent, Ledger, compose, repeated
 from tacit.accounting.events import in_turn
 from tacit.planning import Plan
-from tacit.release import At
+from tacit.release import PLACES, At
 
 Planned = Mapping[tuple[int, str], DpEvent]  # by round and phase
 
@@ -58,14 +58,14 @@ def phase_events(
             yield phase.name, event
 
 
-def central_events(plan: Plan, ledger: Ledger) -> dict[tuple[int, str], DpEvent]:
-    """What the noise of a run's server will still cost."""
+def planned_events(plan: Plan, ledger: Ledger) -> dict[tuple[int, str], DpEvent]:
+    """What the rounds of a run will still cost a client, whoever draws the noise."""
     cohort = plan.algorithm.cohort.scheme(plan.population.clients)
     paid = {(c.label.get("round"), c.label.get("phase")) for c in ledger.charges}
     return {
         (round_, phase): in_turn(event, round_, cohort)
         for round_ in range(plan.rounds)
-        for phase, event in phase_events(plan, round_, ("aggregate",), plan.population.smallest)
+        for phase, event in phase_events(plan, round_, PLACES, plan.population.smallest)
         if (round_, phase) not in paid
     }
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from tacit.accounting import Ledger
 from tacit.algorithms.prelude import Prelude
-from tacit.deployment.allowance import Allowance, central_events
+from tacit.deployment.allowance import Allowance, planned_events
 from tacit.deployment.outcome import Outcome, Status, refusal_in, says
 from tacit.deployment.records import test_records
 from tacit.deployment.settings import Public, load_server
@@ -69,7 +69,7 @@ class Coordinator:
             unit=plan.unit,
             relation=plan.relation,
             observer=plan.observer,
-            about={"digest": self.public.digest},
+            about={"digest": self.public.digest, "noise_from": "system" if self._exact else "seed"},
         ) as ledger:
             server = self._server(ledger)
             self._continue(server, ledger)
@@ -80,7 +80,7 @@ class Coordinator:
                 self._open(ledger)
                 stopped = self._train(server, ledger)
             self._release_accuracy(server, ledger)
-        return self._finish(server, stopped)
+            return self._finish(server, ledger, stopped)
 
     def _train(self, server: WireServer, ledger: Ledger) -> str | None:
         """All rounds that are left; why it ended early, if it did."""
@@ -191,14 +191,14 @@ class Coordinator:
         privacy = self.public.run.privacy
         covered = None
         if plan is None and privacy != "none" and privacy.budget is not None:
-            covered = Allowance(ledger, privacy.budget, central_events(self.plan, ledger))
+            covered = Allowance(ledger, privacy.budget, planned_events(self.plan, ledger))
         return WireServer(
             chosen.algorithm,
             chosen.task,
             chosen.population,
             self.public.shapes,
             stream=self._stream,
-            dtype=self.public.run.train.dtype,
+            dtype=self.public.dtype,
             ledger=ledger,
             run=ledger.id,
             labels=self._labels(ledger),
@@ -219,7 +219,7 @@ class Coordinator:
                 " missing, so the run cannot go on."
             )
         self.round = found.round
-        with precision(self.public.run.train.dtype):
+        with precision(self.public.dtype):
             server.state = jax.tree.map(jnp.asarray, found.state["server"])
         server.counted = {i: int(n) for i, n in enumerate(found.state["counted"]) if n >= 0}
         self.rows = self.run_folder.read_metrics(found.round)
@@ -245,20 +245,20 @@ class Coordinator:
         self._open(ledger)
         self._prepare()
         last = self._server(ledger, plan)
-        with precision(self.public.run.train.dtype):
+        with precision(self.public.dtype):
             last.state = plan.algorithm.init(server.params)
         last.round(self.public.first_round(plan), self.transport.ask)
         self.rows.append(Row(self.round, "released/accuracy", float(last.state.extra)))
         self._save(server, ledger)
 
-    def _finish(self, server: WireServer, stopped: str | None) -> Outcome:
+    def _finish(self, server: WireServer, ledger: Ledger, stopped: str | None) -> Outcome:
         privacy = self.public.run.privacy
         delta = 0.0 if privacy == "none" else float(privacy.delta or 0.0)
         outcome = Outcome(
             params=server.params,
             rounds=self.round,
             rows=self.rows,
-            guarantee=self.plan.guarantee(delta, rounds=self.round),
+            guarantee=ledger.guarantee(delta),
             stopped=stopped,
         )
         self.run_folder.write_model(outcome.params)

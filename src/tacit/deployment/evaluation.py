@@ -17,14 +17,13 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacit import draws, local
-from tacit.accounting.guarantee import Relation, Unit
+from tacit.accounting.guarantee import SERVER_TRUSTED, Relation, Unit
 from tacit.algorithm import (
     Algorithm,
     ClientData,
     Message,
     Moment,
     Phase,
-    Population,
     ServerState,
     observer_of,
     releases,
@@ -33,6 +32,7 @@ from tacit.algorithm import (
 from tacit.bounds import ClipScalar
 from tacit.errors import ConfigError
 from tacit.mechanisms import Gaussian
+from tacit.population import Population
 from tacit.release import At, Release
 from tacit.sampling import FullBatch
 from tacit.tasks.base import Params, Record, Task
@@ -58,7 +58,7 @@ class PrivateAccuracy(Algorithm):
         found = releases(training, task, population)
         unit = unit_of(found)
         at: At = "step" if unit == "record" else "message"
-        if observer_of(found).startswith("everyone"):
+        if observer_of(found) == SERVER_TRUSTED:
             at = "aggregate"
         clients = population.clients
         per_noise = {

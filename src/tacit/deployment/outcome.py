@@ -27,7 +27,7 @@ class Status:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A finished run: the model, what was measured, and what the plan promises every unit."""
+    """A finished run: the model, what was measured, and what all of it has cost every unit."""
 
     params: Params
     rounds: int

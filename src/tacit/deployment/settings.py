@@ -20,17 +20,19 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from tacit.accounting.guarantee import Budget, Relation, Unit
-from tacit.algorithm import Population
 from tacit.data.preprocessing import Preprocessing
 from tacit.deployment.evaluation import PrivateAccuracy
 from tacit.errors import ConfigError
 from tacit.nearest import nearest
 from tacit.planning import Plan
+from tacit.population import Population
 from tacit.run.build import settled
 from tacit.run.config import RunConfig, read_toml
+from tacit.run.rounding import chosen_precision
+from tacit.simulation.devices import Precision
 from tacit.wire.codec import VERSION
 from tacit.wire.shapes import RecordShapes
 
@@ -80,6 +82,13 @@ class Policy(_Table):
     trust_server: bool = False
     inexact_noise: bool = False
     unprotected: bool = False  # public records only: nothing is refused for its price
+
+    @field_validator("relation")
+    @classmethod
+    def _sizes_are_public(cls, value: Relation) -> Relation:
+        if value == "add-remove":
+            raise ValueError("sizes are public here: write 'zero-out', its new name")
+        return value
 
     @property
     def budget(self) -> Budget:
@@ -141,6 +150,11 @@ class Public:
         """How many records each site holds."""
         return Population(tuple(self.about.sites.values()))
 
+    @property
+    def dtype(self) -> Precision:
+        """What sites and server compute in: float64, unless the run says otherwise."""
+        return self.run.train.dtype or "float64"
+
     @cached_property
     def shapes(self) -> RecordShapes:
         """The shape of one record."""
@@ -154,7 +168,7 @@ class Public:
                     f"records.{name} is {given!r}: write 'float' or 'int32' and then its sizes,"
                     " for instance ['float', 13]."
                 )
-            kind = self.run.train.dtype if dtype == "float" else "int32"
+            kind = self.dtype if dtype == "float" else "int32"
             found[name] = jax.ShapeDtypeStruct(tuple(sizes), np.dtype(kind))
         if "x" not in found and "a" not in found:
             raise ConfigError("[records] needs x, the features of a record.")
@@ -165,13 +179,15 @@ class Public:
         """The run, its noise settled from this file alone."""
         features = self.shapes.get("x") or self.shapes["a"]
         columns = public_columns(self.run.data)
-        return settled(
+        plan = settled(
             self.run,
             shape=tuple(features.shape),
             classes=self.about.classes,
             population=self.population,
             waiting=columns.waiting if columns is not None else (),
         )
+        chosen_precision(self.dtype, plan, real=True)
+        return plan
 
     @property
     def prelude(self) -> Plan | None:

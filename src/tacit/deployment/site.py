@@ -17,10 +17,11 @@ import re
 from pathlib import Path
 
 from tacit.accounting import Guarantee, Ledger
-from tacit.algorithms.prelude import Released
+from tacit.accounting.guarantee import NOBODY_TRUSTED, SERVER_TRUSTED
+from tacit.algorithms.prelude import Prelude, Released
 from tacit.data.federation import Records
 from tacit.deployment.policy import RUN, UNPREPARED, RefusalError, check_policy
-from tacit.deployment.private import write_private
+from tacit.deployment.private import private_folder, write_private
 from tacit.deployment.records import ready_records, site_records
 from tacit.deployment.settings import Policy, Public, load_site
 from tacit.deployment.spending import Spending
@@ -35,8 +36,7 @@ JOIN, JOINED = "join", "joined"
 PREPARE, PREPARED = "prepare", "prepared"
 LEDGER = "ledger.jsonl"
 _RUN_NAME = re.compile(r"[0-9a-f]{1,64}")
-_TRUSTING = "everyone who sees the models (the server itself is trusted)"
-_WARY = "the server and everyone who sees the models"
+STOPPED = "stopped.txt"
 
 log = logging.getLogger("tacit.site")
 
@@ -56,6 +56,12 @@ class Site:
                 f" {self.name!r}: ask for a new federation.toml."
             )
         self.index = self.public.names.index(self.name)
+        self._stop_file = private_folder(self.folder / "state") / STOPPED
+        if self._stop_file.exists():
+            raise TacitError(
+                f"this site stopped itself: {self._stop_file.read_text().strip()} When the cause is"
+                f" mended, remove {self._stop_file} and start it again."
+            )
         self._stream, self._exact = stream, exact
         self._records = site_records(self.public, self.settings.data, self.name, base=self.folder)
         self.ledger = open_ledger(self.folder, self.settings.policy)
@@ -78,6 +84,8 @@ class Site:
     def answer(self, request: bytes) -> bytes:
         """The reply to a request; whatever goes wrong, others hear a code and no more."""
         try:
+            if self.stopped:
+                raise TacitError("this site has stopped itself and answers nothing more.")
             asked = decode(request)
             self._admit(asked)
         except RefusalError as refusal:
@@ -109,7 +117,9 @@ class Site:
 
     def _reply(self, client: WireClient, request: bytes, asked: Message) -> bytes:
         reply = client.answer(request)
-        if client.last_error is not None:
+        if client.stopped:
+            self._stop(f"a fault after a charge: {client.last_error}")
+        elif client.last_error is not None:
             log.error("round %s: %s", asked.meta.get("round"), client.last_error)
         else:
             log.info("round %s: %s sent, %d bytes", asked.meta["round"], asked.kind, len(reply))
@@ -119,6 +129,15 @@ class Site:
             log.error("%s", error)
             return encode(FAILED, {}, {"round": -1})
         return reply
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a fault of its own has stopped this site: asked again it would only pay again."""
+        return self._stop_file.exists()
+
+    def _stop(self, why: str) -> None:
+        log.error("the site stops: %s", why)
+        write_private(self._stop_file, f"{why}\n".encode())
 
     def _admit(self, asked: Message) -> None:
         run, digest = asked.meta.get("run"), asked.meta.get("digest")
@@ -163,7 +182,7 @@ class Site:
             records,
             index=self.index,
             stream=self._stream,
-            dtype=self.public.run.train.dtype,
+            dtype=self.public.dtype,
             holdings=self._holdings,
             run=run,
             memory=self._memory if plan is self.public.plan else None,
@@ -175,33 +194,50 @@ class Site:
     def _outcome(self, memory: DiskMemory) -> Released | None:
         """What the prelude of this run has released, if it was heard before."""
         try:
-            found: Released = json.loads(memory.prelude.read_text())
-            return found
-        except (OSError, ValueError):
+            return self._checked(memory.prelude.read_text())
+        except (OSError, ValueError, TacitError):
             return None
 
+    def _checked(self, text: str) -> Released:
+        before = self.public.prelude.algorithm if self.public.prelude is not None else None
+        if not isinstance(before, Prelude):
+            raise TacitError("nothing is released before the first round of this run.")
+        return before.checked(json.loads(text))
+
     def _prepare(self, asked: Message) -> bytes:
-        """Make the records ready with the prelude's outcome, and keep it over a restart."""
+        """Make the records ready with the prelude's outcome, and keep it over a restart.
+
+        The answer is decided by the outcome alone, before a record is touched.
+        """
+        assert self._run is not None and self._memory is not None
         try:
-            text = asked.meta["released"]
-            assert self._run is not None and self._memory is not None
-            clients = self._trained(self._run, json.loads(str(text)))
-            write_private(self._memory.prelude, str(text).encode())
+            outcome = self._checked(str(asked.meta["released"]))
+            write_private(self._memory.prelude, json.dumps(outcome).encode())
         except Exception as error:
             log.error("the prelude's outcome could not be used: %s", error)
             return encode(FAILED, {}, {"round": -1})
-        self._clients |= clients
+        try:
+            self._clients |= self._trained(self._run, outcome)
+        except Exception as error:
+            self._stop(f"the records could not be made ready for training: {error}")
         return encode(PREPARED, {}, {"round": -1})
 
 
 def open_ledger(folder: Path, policy: Policy) -> Ledger:
     """The site's one ledger over all runs; it is made at the first start."""
     path = folder / LEDGER
-    observer = _TRUSTING if policy.trust_server else _WARY
+    observer = SERVER_TRUSTED if policy.trust_server else NOBODY_TRUSTED
     if not path.exists():
-        return Ledger.create(path, unit=policy.unit, relation=policy.relation, observer=observer)
+        return Ledger.create(
+            path,
+            unit=policy.unit,
+            relation=policy.relation,
+            observer=observer,
+            about={"noise_from": "system"},
+        )
     ledger = Ledger.open(path)
-    if (ledger.unit, ledger.relation, ledger.observer) != (policy.unit, policy.relation, observer):
+    relation = "zero-out" if ledger.relation == "add-remove" else ledger.relation  # its old name
+    if (ledger.unit, relation, ledger.observer) != (policy.unit, policy.relation, observer):
         ledger.close()
         raise TacitError(
             f"{path} counts a {ledger.unit} under {ledger.relation} against {ledger.observer}, and"

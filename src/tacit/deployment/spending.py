@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tacit.accounting import DpEvent, Ledger, compose, epsilon_of, rounded_up
-from tacit.accounting.events import FixedSize, Poisson, Turns
+from tacit.accounting.events import Poisson, Turns
 from tacit.deployment.allowance import Allowance, Planned, phase_events, total
 from tacit.deployment.policy import BUDGET, RefusalError
 from tacit.deployment.settings import Policy, Public
 from tacit.planning import Plan
-from tacit.release import At
+from tacit.release import At, charged_cohort
 from tacit.wire.client import Holdings
 
 WHOLE = (-1, "whole run")
@@ -64,10 +64,10 @@ class Spending:
 
     @property
     def _sampled(self) -> bool:
-        """Whether the server draws cohorts in secret: then every round costs everyone."""
+        """Whether cohorts drawn in secret are charged as such: then every round costs everyone."""
         plan = self._public.plan
         scheme = plan.algorithm.cohort.scheme(plan.population.clients)
-        return isinstance(scheme, (Poisson, FixedSize))
+        return isinstance(charged_cohort(scheme, plan.unit), Poisson)
 
     @property
     def _places(self) -> tuple[At, ...]:

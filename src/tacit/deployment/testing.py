@@ -29,7 +29,7 @@ class PublicTest:
         if self._records is None:
             return {}
         task = self._public.plan.task
-        with precision(self._public.run.train.dtype):
+        with precision(self._public.dtype):
             records = {k: jnp.asarray(v) for k, v in self._records.items()}
             loss = float(jnp.mean(task.losses(params, records)))
             outputs = np.asarray(task.outputs(params, records))

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 
 from tacit.deployment.processes import forget, remember, working
-from tacit.deployment.site import Site
+from tacit.deployment.site import STOPPED, Site
 from tacit.errors import TacitError
 
 
@@ -40,7 +40,19 @@ def work(folder: Path) -> None:
         if site.public.about.insecure:
             log.warning("nothing is encrypted or authenticated: this is for tests only")
         log.info("%s is ready", site.name)
-        FleetNode(folder, site.public, site.answer).run(stop)
+
+        def answer(request: bytes) -> bytes:
+            reply = site.answer(request)
+            if site.stopped:
+                stop.set()
+            return reply
+
+        FleetNode(folder, site.public, answer).run(stop)
+        if site.stopped:
+            raise TacitError(
+                f"{site.name} stopped itself after a fault; {site.folder / 'state' / STOPPED} says"
+                " why. Nothing more is charged until that file is removed."
+            )
     finally:
         site.close()
         forget(folder)

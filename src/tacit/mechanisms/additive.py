@@ -41,7 +41,9 @@ class Additive(ABC):
         """So many independent draws of the standard law."""
 
     @abstractmethod
-    def exactly(self, value: Tree, level: Array | float, radius: Array | float) -> Tree:
+    def exactly(
+        self, key: Array, value: Tree, level: Array | float, radius: Array | float, terms: int
+    ) -> Tree:
         """The sum with noise that floating point arithmetic cannot betray, for real clients."""
 
     @abstractmethod
@@ -71,10 +73,17 @@ class Additive(ABC):
             )
         return self.noise[round_]
 
-    def noised(self, key: Array, value: Tree, radius: Array | float, round_: Array | int) -> Tree:
+    def noised(
+        self,
+        key: Array,
+        value: Tree,
+        radius: Array | float,
+        round_: Array | int,
+        terms: int = 1,
+    ) -> Tree:
         """The sum with the noise of this round; one flat draw for all leaves compiles fastest."""
         if wants_exact_noise():
-            return self.exactly(value, self._traced_level(round_), radius)
+            return self.exactly(key, value, self._traced_level(round_), radius, terms)
         leaves, structure = jax.tree.flatten(value)
         dtype = jnp.result_type(*leaves)
         drawn = self.draw(key, tree.size(value), dtype)

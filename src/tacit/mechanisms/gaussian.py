@@ -23,9 +23,11 @@ class Gaussian(Additive):
         """Standard normals."""
         return draws.normal(key, count, dtype)
 
-    def exactly(self, value: Tree, level: Array | float, radius: Array | float) -> Tree:
+    def exactly(
+        self, key: Array, value: Tree, level: Array | float, radius: Array | float, terms: int
+    ) -> Tree:
         """Normals on a grid, from the operating system."""
-        return rounded.noised(value, level, radius)
+        return rounded.noised(key, value, level, radius, terms)
 
     @property
     def variance(self) -> float:

@@ -32,9 +32,11 @@ class Laplace(Additive):
             )
         return jax.random.laplace(key, (count,), dtype)
 
-    def exactly(self, value: Tree, level: Array | float, radius: Array | float) -> Tree:
+    def exactly(
+        self, key: Array, value: Tree, level: Array | float, radius: Array | float, terms: int
+    ) -> Tree:
         """Refused: there is no exact sampler for it."""
-        del value, level, radius
+        del key, value, level, radius, terms
         raise TacitError("Laplace noise has no exact sampler: take Gaussian noise to deploy.")
 
     @property

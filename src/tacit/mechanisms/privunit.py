@@ -6,10 +6,18 @@ and V/m is unbiased for u. ScalarDP rounds the length to one of k + 1 levels at 
 another level now and then. The price is eps0 (choice of the cap) + eps1 (height of the cap) + eps2
 (length), for every message, with delta 0.
 
-Sampling is exact at any dimension d and costs one normal vector. The height t = <V, u> has the law
-of a symmetric beta variable; its quantile function is smooth in the log-odds of the tail, so it is
-read off a fine table of scipy's ``betaincinv`` with cubic interpolation, and the rest of V is a
+Sampling costs one normal vector at any dimension d. The height t = <V, u> has the law of a
+symmetric beta variable; its quantile function is smooth in the log-odds of the tail, so it is read
+off a fine table of scipy's ``betaincinv`` with cubic interpolation, and the rest of V is a
 normalised Gaussian orthogonal to u. A zero update has no direction: a fixed one takes its place.
+
+Floating point. The choices that eps0 and eps2 pay for, the cap or the rest and the true level or
+another, are exact: 64 random bits against a whole number that is rounded to the safe side, so that
+neither price is ever above its epsilon. At 30, the most, the rare side has 1.7 million of the 2^64
+cases, and rounding moves the price by less than 1e-6. A key has 64 bits too: no longer coin would
+carry more. The direction itself is drawn in floating point: the law above is that of real numbers,
+and the last bits of V depend on u. That is right for simulations; a site refuses PrivUnit unless
+its policy says ``inexact_noise = true``.
 """
 
 from __future__ import annotations
@@ -35,14 +43,20 @@ from tacit.tree import Tree
 
 GammaRule = Literal["exact", "A", "B"]
 _REACH, _NODES = 60.0, 16_385  # the table covers log-odds from -60 to 60
-_MOST = {"eps0": 600.0, "eps1": 40.0, "eps2": 30.0}  # within the table, and 22,027 levels
+_COIN = "a coin of 64 random bits is exact up to there"
+_MOST = {  # and why; 22,027 levels are well within what draws.below can draw
+    "eps0": (30.0, _COIN),
+    "eps1": (40.0, "the table of heights ends there"),
+    "eps2": (30.0, _COIN),
+}
 
 
 @dataclass(frozen=True)
 class PrivUnit:
     """PrivUnit with ScalarDP; ``gamma`` is the rule for the height of the cap.
 
-    "exact" spends eps1 fully; "A" and "B" are the papers' looser rules, to compare.
+    "exact" spends eps1 fully; "A" and "B" are the papers' looser rules, to compare. eps0 and eps2
+    are at most 30 and eps1 at most 40.
     """
 
     eps0: float = 2.0
@@ -51,11 +65,11 @@ class PrivUnit:
     gamma: GammaRule = "exact"
 
     def __post_init__(self) -> None:
-        for name, most in _MOST.items():
+        for name, (most, why) in _MOST.items():
             if not 0 < getattr(self, name) <= most:
                 raise TacitError(
                     f"{name} of PrivUnit is {getattr(self, name)}; give a number above 0 and at"
-                    f" most {most:g}."
+                    f" most {most:g}: {why}."
                 )
 
     def noised(self, key: Array, value: Tree, radius: Array | float, round_: Array | int) -> Tree:
@@ -64,12 +78,12 @@ class PrivUnit:
         flat, restore = ravel_pytree(value)
         if flat.size < 2:
             raise TacitError("PrivUnit needs at least two numbers: use another mechanism.")
-        keys = draws.split(key, 3)
+        cap_key, rest_key, level_key, place_key = draws.split(key, 4)
         length = jnp.sqrt(jnp.vdot(flat, flat))
         first = jnp.zeros_like(flat).at[0].set(1)
         direction = jnp.where(length > 0, flat / jnp.where(length > 0, length, 1), first)
-        unit = self._direction(keys[0], keys[1], direction)
-        level = self._level(keys[2], length / radius)
+        unit = self._direction(cap_key, place_key, rest_key, direction)
+        level = self._level(level_key, length / radius)
         estimate = self.lengths(radius).astype(flat.dtype)[level]
         return {"vector": restore(estimate * unit), "level": level.astype(flat.dtype)}
 
@@ -112,12 +126,12 @@ class PrivUnit:
         levels, scale, shift = scalar_constants(self.eps2)
         return scale * radius * (jnp.arange(levels + 1) - shift)
 
-    def _direction(self, cap_key: Array, rest_key: Array, u: Array) -> Array:
+    def _direction(self, cap_key: Array, place_key: Array, rest_key: Array, u: Array) -> Array:
         """V / m: the noisy direction, unbiased for u."""
         cap = cap_of(u.size, self.eps0, self.eps1, self.gamma)
-        chosen, place = jax.random.uniform(cap_key, (2,), u.dtype)
+        inside = ~draws.coin(cap_key, draws.rare(self.eps0))
+        place = jax.random.uniform(place_key, (), u.dtype)
         place = place + jnp.finfo(u.dtype).eps / 2  # the middle of its interval, so never 0
-        inside = chosen < 1 / (1 + math.exp(-self.eps0))
         # Each branch measures from its own pole, so that neither tail is rounded away.
         log_share = jnp.where(inside, math.log(cap.share), math.log1p(-cap.share))
         log_tail = jnp.log(place) + log_share
@@ -131,13 +145,14 @@ class PrivUnit:
     def _level(self, key: Array, share: Array) -> Array:
         """ScalarDP: a randomly rounded level, and now and then another one."""
         levels, _, _ = scalar_constants(self.eps2)
-        up, keep, other = jax.random.uniform(key, (3,), share.dtype)
+        up_key, coin_key, stray_key = draws.split(key, 3)
         place = jnp.clip(share, 0, 1) * levels
-        level = jnp.floor(place) + (up < place - jnp.floor(place))
-        stray = jnp.floor(other * levels)  # uniform over the other levels
+        # Rounding mixes two levels. The price holds for any mixture, so a float may decide here.
+        up = jax.random.uniform(up_key, (), share.dtype) < place - jnp.floor(place)
+        level = jnp.floor(place).astype(jnp.int32) + up
+        stray = draws.below(stray_key, levels)  # uniform over the other levels
         stray = stray + (stray >= level)
-        truth = 1 / (1 + levels * math.exp(-self.eps2))
-        return jnp.clip(jnp.where(keep < truth, level, stray), 0, levels).astype(jnp.int32)
+        return jnp.where(draws.coin(coin_key, draws.rare(self.eps2, levels)), stray, level)
 
 
 class Cap(NamedTuple):

@@ -12,14 +12,20 @@ variance radius^2/m^2 in every direction across u, whatever the dimension. The s
 between p and q that makes m largest is computed once for an epsilon. A value shorter than the
 radius keeps its direction with probability length/radius and takes a uniformly random one
 otherwise, which is unbiased too; a zero update is the end of that scale, and the ratio holds for
-mixtures.
+mixtures of any probability, so a float decides that. The side decides the price: its coin is
+exact, 64 random bits against p.
 
 Floating point. ``sampler = "fast"`` draws <V, u> by its quantile function and the rest of V across
 u, so the last bits of V are rounded in a way that depends on u: right for simulations. A client
 whose server may look at last bits takes ``sampler = "rejection"``, and a real client always does:
-it draws whole normal vectors, which know nothing of u, until one lies on the chosen side. Then the
-ratio above holds for the floats themselves, with q their own share of the half space; a slack of
-1e-4 of epsilon is held back for the difference to the q of the real line, a few roundings.
+it draws whole normal vectors, which know nothing of u, and takes the first on the chosen side. Then
+the ratio above holds for the floats themselves, with q their own share of the half space; a slack
+of 1e-4 of epsilon is held back for the difference to the q of the real line, a few roundings.
+
+Time. Rejection goes on until it has found a vector on each side, whichever was chosen. By
+symmetry each try falls inside with probability q for every u, and the first vectors inside and
+outside do not depend on which tries they were: the number of tries tells nothing of the value, of
+the side or of what is sent.
 """
 
 from __future__ import annotations
@@ -81,9 +87,12 @@ class PrivUnitG:
                 f" {1 / _LEAST_SHARE:g} tries a message: use a smaller epsilon, or sampler = 'fast'"
                 " in a simulation."
             )
-        draw = _by_quantile if fast else _by_rejection
-        scale = jnp.asarray(radius / half.mean, flat.dtype)
-        return restore(scale * draw(side_key, rest_key, unit, half))
+        inside = draws.coin(side_key, int(half.chance * 2**64))
+        if fast:
+            drawn = _by_quantile(rest_key, unit, half, inside)
+        else:
+            drawn, _ = _by_rejection(rest_key, unit, half, inside)
+        return restore(jnp.asarray(radius / half.mean, flat.dtype) * drawn)
 
     def vector(self, released: Tree) -> Tree:
         """The released value is the estimate."""
@@ -148,29 +157,29 @@ def split_at(epsilon: float, first: float) -> HalfSpace:
     return HalfSpace(edge, q, p, math.exp(log_density) * gap)
 
 
-def _by_quantile(side_key: Array, rest_key: Array, u: Array, half: HalfSpace) -> Array:
+def _by_quantile(key: Array, u: Array, half: HalfSpace, inside: Array) -> Array:
     """<V, u> by its quantile function, each side from its own tail, and the rest across u."""
-    side, place = jax.random.uniform(side_key, (2,), u.dtype)
+    place_key, rest_key = draws.split(key)
+    place = jax.random.uniform(place_key, (), u.dtype)
     place = place + jnp.finfo(u.dtype).eps / 2  # the middle of its interval, so never 0
     above = -ndtri(jnp.asarray(half.share, u.dtype) * place)
     below = ndtri(jnp.asarray(1 - half.share, u.dtype) * place)
-    t = jnp.where(side < half.chance, above, below)
+    t = jnp.where(inside, above, below)
     normal = draws.normal(rest_key, u.size, u.dtype)
     return normal + (t - jnp.vdot(normal, u)) * u
 
 
-def _by_rejection(side_key: Array, rest_key: Array, u: Array, half: HalfSpace) -> Array:
-    """The first normal vector that lies on the chosen side."""
-    inside = jax.random.uniform(side_key, (), u.dtype) < half.chance
-
-    def draw(number: Array) -> tuple[Array, Array]:
-        block = jax.random.normal(draws.fold_in(rest_key, number), (_BLOCK, u.size), u.dtype)
-        return block, ((block @ u) >= half.edge) == inside
+def _by_rejection(key: Array, u: Array, half: HalfSpace, inside: Array) -> tuple[Array, Array]:
+    """The first normal vector on the chosen side, and how many blocks it took to find both."""
 
     def again(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        block, fits = draw(carry[0])
-        return carry[0] + 1, block[jnp.argmax(fits)], fits.any()
+        number, found, seen = carry
+        block = jax.random.normal(draws.fold_in(key, number), (_BLOCK, u.size), u.dtype)
+        above = (block @ u) >= half.edge
+        fits = jnp.stack([above, ~above])
+        first = block[jnp.argmax(fits, axis=1)]
+        return number + 1, jnp.where(seen[:, None], found, first), seen | fits.any(axis=1)
 
-    start = (jnp.zeros((), jnp.int32), jnp.zeros_like(u), jnp.zeros((), bool))
-    _, found, _ = lax.while_loop(lambda carry: ~carry[2], again, start)
-    return found
+    start = (jnp.zeros((), jnp.int32), jnp.zeros((2, u.size), u.dtype), jnp.zeros(2, bool))
+    blocks, found, _ = lax.while_loop(lambda carry: ~carry[2].all(), again, start)
+    return jnp.where(inside, found[0], found[1]), blocks

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tacit.accounting import Budget, Guarantee
-from tacit.algorithm import Algorithm, Population
+from tacit.algorithm import Algorithm
 from tacit.algorithms.adaptdp_fedavg import AdaptDPFedAvg
 from tacit.algorithms.auto import Auto
 from tacit.algorithms.auto_local import AutoLocal
@@ -34,6 +34,7 @@ from tacit.errors import TacitError
 from tacit.mechanisms import PrivUnitG
 from tacit.planning.auto_plan import rounds_for
 from tacit.planning.plan import Plan, calibrate
+from tacit.population import Population
 from tacit.release import Release
 from tacit.sampling import Cohort
 from tacit.tasks.base import Task

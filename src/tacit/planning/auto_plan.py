@@ -21,9 +21,10 @@ from __future__ import annotations
 import math
 
 from tacit.accounting import Budget
-from tacit.algorithm import Algorithm, Population
+from tacit.algorithm import Algorithm
 from tacit.errors import TacitError
 from tacit.planning.plan import Plan, calibrate
+from tacit.population import Population
 from tacit.tasks.base import Task
 
 FEWEST, MOST = 60, 300  # rounds

@@ -15,9 +15,11 @@ from tacit.accounting.calibration import Part, calibrate_split
 from tacit.accounting.calibration import calibrate as least_noise
 from tacit.accounting.events import SamplingScheme, Turns, in_turn
 from tacit.accounting.gaussian import gdp_mu
-from tacit.accounting.guarantee import Relation, Unit
-from tacit.algorithm import Algorithm, Phase, Population, observer_of, releases, unit_of
+from tacit.accounting.guarantee import NoiseFrom, Relation, Unit
+from tacit.algorithm import Algorithm, Phase, observer_of, releases, unit_of
 from tacit.errors import TacitError
+from tacit.population import Population
+from tacit.release import charged_cohort
 from tacit.tasks.base import Task
 
 
@@ -133,7 +135,11 @@ class Plan:
         return any(isinstance(getattr(m, "noise", None), tuple) for m in mechanisms)
 
     def guarantee(
-        self, delta: float, accountant: str = "best", rounds: int | None = None
+        self,
+        delta: float,
+        accountant: str = "best",
+        rounds: int | None = None,
+        noise_from: NoiseFrom = "unstated",
     ) -> Guarantee:
         """The whole sentence for the whole run, or for its first rounds."""
         return guarantee(
@@ -143,12 +149,27 @@ class Plan:
             relation=self.relation,
             observer=self.observer,
             accountant=accountant,
+            public_sizes=True,
+            noise_from=noise_from,
         )
 
     def warnings(self) -> list[str]:
         """Sentences about what keeps the budget but will not do what it is meant to."""
         before = self.prelude.warnings() if self.prelude is not None else []
-        return before + self.algorithm.warnings(self.population)
+        return before + self._not_amplified() + self.algorithm.warnings(self.population)
+
+    def _not_amplified(self) -> list[str]:
+        """Why sampled clients make no epsilon smaller here, where somebody may expect it."""
+        found = releases(self.algorithm, self.task, self.population).values()
+        central = any(release.at == "aggregate" for release in found)
+        if not central or charged_cohort(self._cohort, self.unit) == self._cohort:
+            return []
+        if self.unit == "record":
+            why = "a client's other records enter with each record and give it away"
+        else:
+            why = "the other clients know when they are asked, so a fixed size gives the rest away"
+        more = "" if self.unit == "record" else " Use cohort_rate: its coins are independent."
+        return [f"sampling clients amplifies nothing here: {why}.{more}"]
 
     def with_noise(self, noise: float, phase: str | None = None) -> Plan:
         """The same run with another noise, in one phase or everywhere."""

@@ -21,12 +21,12 @@ import numpy as np
 
 from tacit import features
 from tacit.accounting import Budget, Guarantee
-from tacit.algorithm import Population
 from tacit.algorithms import registry as algorithms
 from tacit.data.catalogue import federate, load
 from tacit.data.config import from_config
 from tacit.data.federation import Federation
 from tacit.planning import Plan, calibrate
+from tacit.population import Population
 from tacit.reproduce.entry import Config
 from tacit.reproduce.optimum import logistic_optimum
 from tacit.run.config import RunConfig
@@ -170,7 +170,7 @@ def _simulator(problem: Problem, config: Config) -> Simulator:
         problem.plan.algorithm,
         problem.plan.task,
         problem.federation,
-        dtype=problem.config.train.dtype,
+        dtype=problem.config.train.dtype or "float32",
         block=config["train"].get("block", 1),
         # Few clients have short rounds: devices would mostly wait for one another.
         max_devices=1 if problem.federation.clients <= _FEW else None,

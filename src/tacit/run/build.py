@@ -10,7 +10,6 @@ import numpy as np
 
 from tacit import features
 from tacit.accounting.guarantee import Budget
-from tacit.algorithm import Population
 from tacit.algorithms import registry as algorithms
 from tacit.algorithms.private_moments import PrivateMoments
 from tacit.data.config import before_release
@@ -19,7 +18,10 @@ from tacit.data.waiting import Waiting
 from tacit.errors import ConfigError
 from tacit.planning import Plan, calibrate
 from tacit.planning.auto_plan import rounds_for
+from tacit.population import Population
 from tacit.run.config import RunConfig
+from tacit.run.rounding import chosen_precision
+from tacit.run.scaling import prepared as with_own_map
 from tacit.simulation import Simulator
 from tacit.simulation.devices import devices
 from tacit.simulation.tuning import tuned
@@ -43,13 +45,18 @@ class Prepared:
         columns = moments.columns if isinstance(moments, PrivateMoments) else ()
         return tuple(column.column for column in columns)
 
-    def simulator(self) -> Simulator | None:
+    def simulator(self, seed: int | None) -> Simulator | None:
         """A simulator for all seeds of the run; none if each seed releases scales of its own."""
         plan, train = self.plan, self.config.train
         if plan.prelude is not None:
             return None
         return tuned(
-            plan.algorithm, plan.task, self.federation, dtype=train.dtype, block=train.block
+            plan.algorithm,
+            plan.task,
+            with_own_map(plan.algorithm, self.federation),
+            seed=seed,
+            dtype=chosen_precision(train.dtype, plan, real=seed is None),
+            block=train.block,
         )
 
 

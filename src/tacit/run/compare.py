@@ -118,7 +118,9 @@ def shares(variants: Sequence[Variant], seeds: int, jobs: int) -> list[Share]:
     """The seeds of every variant together, or in parts where cores would stand idle."""
     parts = min(seeds, -(-jobs // len(variants)))
     return [
-        Share(variant, tuple(variant.config.train.seed + n for n in range(part, seeds, parts)))
+        Share(
+            variant, tuple((variant.config.train.seed or 0) + n for n in range(part, seeds, parts))
+        )
         for variant in variants
         for part in range(parts)
     ]
@@ -136,7 +138,7 @@ def run_share(share: Share) -> Outcome:
 
     prepared = prepare(share.variant.config)
     plan, train = prepared.plan, prepared.config.train
-    simulator = prepared.simulator()
+    simulator = prepared.simulator(share.seeds[0])
     rows, guarantee = dict[int, list[Row]](), dict[str, Any]()
     for seed in share.seeds:
         settings = Settings(

@@ -15,7 +15,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_validator
 
-from tacit.accounting.guarantee import Budget
+from tacit.accounting.guarantee import Budget, NoiseFrom
 from tacit.errors import ConfigError
 from tacit.nearest import nearest
 
@@ -59,17 +59,24 @@ class PrivacyConfig(_Section):
 
 
 class TrainConfig(_Section):
-    """How long, from which seed, and how often to look.
+    """How long, with which noise, and how often to look.
 
-    Without ``rounds`` the method chooses them, if it is one that can (auto and auto-local).
+    Without ``rounds`` the method chooses them, if it is one that can (auto and auto-local). Without
+    a ``seed`` the noise comes from the operating system; with one the run can be repeated, is a
+    simulation, and protects nobody. Without ``dtype`` the run chooses a sufficient one.
     """
 
     rounds: int | None = None
-    seed: int = 0
+    seed: int | None = None
     eval_every: int | None = None
-    dtype: Literal["float32", "float64"] = "float32"
+    dtype: Literal["float32", "float64"] | None = None
     oracle: bool = True
     block: int | Literal["auto"] | None = None
+
+    @property
+    def noise_from(self) -> NoiseFrom:
+        """Where the noise of the run comes from."""
+        return "system" if self.seed is None else "seed"
 
     @field_validator("block")
     @classmethod
@@ -87,8 +94,8 @@ class TrainConfig(_Section):
 
     @field_validator("seed")
     @classmethod
-    def _small(cls, value: int) -> int:
-        if not 0 <= value < 2**31:
+    def _small(cls, value: int | None) -> int | None:
+        if value is not None and not 0 <= value < 2**31:
             raise ValueError("give a whole number from 0 to 2147483647")
         return value
 
@@ -128,8 +135,8 @@ class RunConfig(_Section):
         """Read a TOML file and apply ``section.key=value`` changes."""
         return cls.from_dict(changed(read_toml(path), changes))
 
-    def with_seed(self, seed: int) -> RunConfig:
-        """The same run from another seed."""
+    def with_seed(self, seed: int | None) -> RunConfig:
+        """The same run from another seed, or with noise from the operating system."""
         return self.model_copy(update={"train": self.train.model_copy(update={"seed": seed})})
 
     def anchored(self, base: Path) -> RunConfig:

@@ -1,8 +1,9 @@
 """Paying for rounds: the charge is on disk before the round runs, and marked done when it is saved.
 
-Rounds may be paid ahead of time, while the devices compute: an interrupted run has then paid a
-little more than it ran. A simulation draws the same noise again when it repeats a round, so a
-repeated round is the same release, and what is paid already is not paid twice.
+A simulation draws the same noise again when it repeats a round, so a repeated round is the same
+release and what is paid already is not paid twice; its rounds may be paid ahead of time, while the
+devices compute. Noise from the operating system is never drawn twice: rounds that an interrupted
+run has paid for and lost stay spent, and are paid again.
 """
 
 from __future__ import annotations
@@ -18,10 +19,17 @@ from tacit.run.folder import RunFolder
 
 
 class Payments:
-    """The charges of a plan's first ``rounds`` rounds; without a ledger nothing is written."""
+    """The charges of a plan's first ``rounds`` rounds; without a ledger nothing is written.
 
-    def __init__(self, plan: Plan, rounds: int, ledger: Ledger | None) -> None:
+    ``repeatable``: a round that is run again is the same release.
+    """
+
+    def __init__(
+        self, plan: Plan, rounds: int, ledger: Ledger | None, *, repeatable: bool = True
+    ) -> None:
         self._plan, self._rounds, self._ledger = plan, rounds, ledger
+        self._repeatable = repeatable
+        self.wasted = False  # an earlier start has paid for rounds that are paid again
         self._paid = 0  # rounds before this one are paid
         self._open: list[tuple[int, int]] = []  # (round, charge) paid and not marked done
         self._before: dict[Any, list[int]] = {}  # what an interrupted run paid, by round and phase
@@ -54,6 +62,14 @@ class Payments:
             self._ledger.done_all(
                 charge for (r, _), ids in self._before.items() if r < round_ for charge in ids
             )
+        if not self._repeatable:
+            self.wasted = any(round_ <= r for r, _ in self._before)
+            self._before = {}
+
+    def pay_ahead(self, until: int) -> None:
+        """Pay for further rounds while the devices compute, where that can cost nothing twice."""
+        if self._repeatable:
+            self.pay(until)
 
     def pay(self, until: int) -> None:
         """Pay for the rounds before ``until``, as far as the run goes."""

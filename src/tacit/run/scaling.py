@@ -2,7 +2,8 @@
 
 The charge is on disk before anything is computed, the released numbers are in the prelude's file
 before they are used, and only then is the charge marked done. A run that is continued reads them
-back. One that was stopped in between draws the same noise again: the same release, charged once.
+back. One that was stopped in between draws the same noise again if it has a seed: the same release,
+charged once. Without a seed it draws other noise, and is charged again.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def prepared(algorithm: Algorithm, federation: Federation) -> Federation:
 def opened(
     prelude: Plan,
     federation: Federation,
-    seed: int,
+    seed: int | None,
     dtype: Precision,
     ledger: Ledger | None = None,
     folder: RunFolder | None = None,
@@ -50,9 +51,9 @@ def opened(
     if ledger is None or folder is None:
         released = _released(algorithm, prelude, federation, seed, dtype)
         return algorithm.applied(federation, released), released
-    charges = _charged(prelude, ledger)
-    if all(ledger.get(charge).done for charge in charges):
+    if _is_done(prelude, ledger):
         return _stored(algorithm, federation, folder)
+    charges = _charged(prelude, ledger, repeatable=seed is not None)
     released = _released(algorithm, prelude, federation, seed, dtype)
     folder.write_text(algorithm.file, json.dumps(released, indent=2) + "\n")
     ledger.done_all(charges)
@@ -60,17 +61,24 @@ def opened(
 
 
 def _released(
-    algorithm: Prelude, prelude: Plan, federation: Federation, seed: int, dtype: Precision
+    algorithm: Prelude, prelude: Plan, federation: Federation, seed: int | None, dtype: Precision
 ) -> Released:
     simulator = Simulator(algorithm, prelude.task, federation, seed=seed, dtype=dtype)
     return algorithm.released(simulator.advance(simulator.init(), _ROUND, 1).server)
 
 
-def _charged(prelude: Plan, ledger: Ledger) -> list[int]:
+def _is_done(prelude: Plan, ledger: Ledger) -> bool:
+    """Whether an earlier start has released it."""
+    found = [ledger.find(round=_ROUND, phase=phase) for phase, _ in prelude.events(_ROUND)]
+    return all(any(ledger.get(charge).done for charge in charges) for charges in found)
+
+
+def _charged(prelude: Plan, ledger: Ledger, *, repeatable: bool) -> list[int]:
     charges: list[int] = []
     for phase, event in prelude.events(_ROUND):
         label: Label = {"round": _ROUND, "phase": phase}
-        charges += ledger.find(**label) or [ledger.charge(event, **label)]
+        known = ledger.find(**label) if repeatable else []
+        charges += known or [ledger.charge(event, **label)]
     return charges
 
 

@@ -7,10 +7,11 @@ paid, so that the ledger costs little time (see ``payments``).
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +20,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit import tree
-from tacit.accounting import Budget, Guarantee, Ledger
+from tacit.accounting import Budget, Guarantee, Ledger, compose
+from tacit.accounting.guarantee import NoiseFrom
 from tacit.accounting.ledger_book import Label
-from tacit.algorithm import Algorithm, Population
+from tacit.algorithm import Algorithm
 from tacit.algorithms.prelude import Released
 from tacit.data.federation import Federation
 from tacit.data.waiting import Scaling
 from tacit.errors import BudgetError, TacitError
 from tacit.planning import Plan, calibrate
 from tacit.planning.auto_plan import rounds_for
+from tacit.population import Population
 from tacit.run import interrupt
 from tacit.run.folder import Checkpoint, Row, RunFolder
 from tacit.run.measure import Measure, flat
 from tacit.run.payments import Payments
+from tacit.run.rounding import chosen_precision, require_exact_noise
 from tacit.run.scaling import opened, prepared
 from tacit.simulation import RunState, Simulator
 from tacit.simulation.devices import Precision
@@ -85,15 +89,20 @@ class Result:
 class Settings:
     """How to run a plan, apart from what it computes."""
 
-    seed: int = 0
+    seed: int | None = None  # none: noise from the operating system
     delta: float = 0.0
     budget: Budget | None = None
     eval_every: int | None = None
-    dtype: Precision = "float32"
+    dtype: Precision | None = None
     block: Block = None
     oracle: bool = True
     digest: str = ""
     on_progress: Callable[[Progress], None] = field(default=lambda _: None)
+
+    @property
+    def noise_from(self) -> NoiseFrom:
+        """Where the noise comes from."""
+        return "system" if self.seed is None else "seed"
 
 
 def train(
@@ -104,14 +113,16 @@ def train(
     rounds: int | None = None,
     budget: Budget | None = None,
     delta: float | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     eval_every: int | None = None,
-    dtype: Precision = "float32",
+    dtype: Precision | None = None,
     out: str | Path | None = None,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> Result:
-    """Train in simulation. With a budget the noise is calibrated to it; otherwise it is counted.
+    """Train on one machine. With a budget the noise is calibrated to it; otherwise it is counted.
 
+    The noise comes from the operating system. With a ``seed`` the run can be repeated: it is then a
+    simulation, which protects nobody, and its guarantee says so.
     Without ``rounds`` the method says how many it wants, if it is one that knows.
     The guarantee of the result is for the whole run. ``out`` keeps everything in a folder; calling
     again with the same folder continues.
@@ -162,14 +173,14 @@ def run_plan(
 ) -> Result:
     """Run a settled plan within its budget; an earlier seed's simulator saves compiling again."""
     rounds = plan.rounds if settings.budget is None else rounds_within(plan, settings.budget)
-    stopped = None
-    if rounds < plan.rounds:
-        stopped = f"the budget covers {rounds} of the {plan.rounds} rounds"
+    dtype = chosen_precision(settings.dtype, plan, real=settings.seed is None)
+    if settings.seed is None:
+        require_exact_noise(plan)
     released: Released = {}
     with _ledger(plan, settings, folder) as ledger:
         if plan.prelude is not None:
             federation, released = opened(
-                plan.prelude, federation, settings.seed, settings.dtype, ledger, folder
+                plan.prelude, federation, settings.seed, dtype, ledger, folder
             )
             simulator = None  # an earlier seed's records are prepared otherwise
         if simulator is None:
@@ -178,7 +189,8 @@ def run_plan(
                 plan.algorithm,
                 plan.task,
                 federation,
-                dtype=settings.dtype,
+                seed=settings.seed,
+                dtype=dtype,
                 block=settings.block,
             )
         simulator.reseed(settings.seed)
@@ -186,11 +198,15 @@ def run_plan(
         run = _Run(plan, rounds, simulator, settings, folder, ledger)
         with interrupt.remembered() as check_interrupt:
             run.go(check_interrupt)
+        guarantee = run.final_guarantee()
+    stopped = None
+    if run.last < plan.rounds:
+        stopped = f"the budget covers {run.last} of the {plan.rounds} rounds"
     result = Result(
         params=simulator.params(run.state),
-        guarantee=run.guarantee(rounds),
+        guarantee=guarantee,
         rows=run.rows,
-        rounds=rounds,
+        rounds=run.last,
         stopped=stopped,
         released=released,
         trajectory=run.trajectory,
@@ -205,7 +221,11 @@ def _ledger(
 ) -> contextlib.AbstractContextManager[Ledger | None]:
     if folder is None:
         return contextlib.nullcontext()
-    about: Label = {"digest": settings.digest, "seed": settings.seed}
+    about: Label = {
+        "digest": settings.digest,
+        "seed": settings.seed,
+        "noise_from": settings.noise_from,
+    }
     return folder.open_ledger(
         unit=plan.unit, relation=plan.relation, observer=plan.observer, about=about
     )
@@ -228,7 +248,7 @@ class _Run:
         self.state, self.round, self.rows = simulator.init(), 0, list[Row]()
         self.trajectory: list[NDArray[np.float64]] = []
         self.ledger = ledger
-        self._payments = Payments(plan, rounds, ledger)
+        self._payments = Payments(plan, rounds, ledger, repeatable=settings.seed is not None)
         self._saved_at = time.monotonic()
         self._spent: dict[int, Guarantee] = {}
         self._measure = Measure(simulator, oracle=settings.oracle)
@@ -237,6 +257,13 @@ class _Run:
 
     def go(self, check_interrupt: Callable[[], None]) -> None:
         """All rounds that are left, unless the check between stretches raises."""
+        try:
+            self._go(check_interrupt)
+        except KeyboardInterrupt:
+            self._save()  # what is paid for is not lost
+            raise
+
+    def _go(self, check_interrupt: Callable[[], None]) -> None:
         if self.round == 0 and not self.rows:
             self._look()
         last, stretch, most = self.last, 1, 1
@@ -247,7 +274,7 @@ class _Run:
             self._payments.pay(self.round + count)
             begun = time.monotonic()
             state = self.simulator.advance(self.state, self.round, count)
-            self._payments.pay(self.round + count + min(most, 4 * count))
+            self._payments.pay_ahead(self.round + count + min(most, 4 * count))
             jax.block_until_ready(state.server)
             seconds = (time.monotonic() - begun) / count
             self.state, self.round = state, self.round + count
@@ -262,13 +289,26 @@ class _Run:
     def guarantee(self, rounds: int) -> Guarantee:
         """The sentence for the first rounds of the plan."""
         if rounds not in self._spent:
-            self._spent[rounds] = self.plan.guarantee(self.settings.delta, rounds=rounds)
+            self._spent[rounds] = self.plan.guarantee(
+                self.settings.delta, rounds=rounds, noise_from=self.settings.noise_from
+            )
         return self._spent[rounds]
+
+    def final_guarantee(self) -> Guarantee:
+        """The sentence of the whole run: what the ledger counts, and what nobody has counted."""
+        counted = self.guarantee(self.last)
+        if self.ledger is not None:
+            counted = self.ledger.guarantee(self.settings.delta)
+        looked = any(row.metric.startswith("oracle/") for row in self.rows)
+        uncharged = ("the metrics called oracle, which look at the records",) if looked else ()
+        return replace(counted, uncharged=uncharged)
 
     def _continue(self, folder: RunFolder, ledger: Ledger) -> None:
         self._payments.check(folder)
         found = folder.read_checkpoint(self.state)
         if found is None:
+            self._payments.resume(0)
+            self._keep_budget(ledger)
             return
         if not ledger.contains(found.head):
             raise TacitError(
@@ -278,6 +318,22 @@ class _Run:
         self.state, self.round = self.simulator.place(RunState(*found.state)), found.round
         self.rows = folder.read_metrics(found.round)
         self._payments.resume(found.round)
+        self._keep_budget(ledger)
+
+    def _keep_budget(self, ledger: Ledger) -> None:
+        """Fewer rounds, if an interrupted start has paid for some that have to be paid again."""
+        budget = self.settings.budget
+        if budget is None or not self._payments.wasted:
+            return
+        left = range(self.round, self.last)
+        events = [compose(*(event for _, event in self.plan.events(r))) for r in left]
+
+        def covered(count: int) -> bool:
+            return not ledger.would_exceed(compose(*events[:count]), budget)
+
+        self.last = self.round + bisect.bisect_left(
+            range(1, len(events) + 1), True, key=lambda count: not covered(count)
+        )
 
     def _next_look(self) -> int:
         every = self.settings.eval_every or -(-self.plan.rounds // 20)

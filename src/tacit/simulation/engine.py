@@ -19,10 +19,12 @@ from jax import Array, jit, lax
 from jax.sharding import NamedSharding, PartitionSpec
 
 from tacit import tree
-from tacit.algorithm import Algorithm, Moment, Phase, Population
-from tacit.boundary import enter_server, leave_client
+from tacit.algorithm import Algorithm, Moment, Phase
+from tacit.boundary import addend, enter_server, leave_client
 from tacit.data.federation import Federation, Records
 from tacit.errors import TacitError
+from tacit.mechanisms.rounded import exact_noise
+from tacit.population import Population
 from tacit.simulation.devices import Precision, devices, keep_programs, precision
 from tacit.simulation.layout import (
     AXIS,
@@ -49,7 +51,7 @@ class RunState(NamedTuple):
 
 
 class Simulator:
-    """An algorithm on a federation, ready to run rounds."""
+    """An algorithm on a federation, ready to run rounds; without a seed its noise is real."""
 
     def __init__(
         self,
@@ -57,7 +59,7 @@ class Simulator:
         task: Task,
         federation: Federation,
         *,
-        seed: int = 0,
+        seed: int | None = 0,
         dtype: Precision = "float32",
         block: int = 1,
         max_devices: int | None = None,
@@ -70,6 +72,7 @@ class Simulator:
             worked, self._lift = unfrozen
         self.population = Population(tuple(int(n) for n in federation.sizes))
         self.dtype, self.block = dtype, block
+        self.exact = seed is None  # noise from the operating system, on a grid
         self.traces = 0  # how often a program was traced; a test holds that it stays 1
         keep_programs()
         found = devices(min(max_devices or federation.clients, federation.clients))
@@ -78,7 +81,7 @@ class Simulator:
         self._at_once = rows_at_once(federation.sizes)
         self._phases = algorithm.phases(worked, self.population)
         with precision(dtype):
-            self._stream = Stream.seeded(seed)
+            self._stream = self._stream_of(seed)
             self._data = self._laid_out(federation)
             spec = PartitionSpec(AXIS)
             whole = PartitionSpec()
@@ -103,10 +106,15 @@ class Simulator:
         with precision(self.dtype):
             self._data = self._laid_out(federation)
 
-    def reseed(self, seed: int) -> None:
+    def reseed(self, seed: int | None) -> None:
         """Take another stream of randomness; the compiled program stays."""
+        if (seed is None) != self.exact:
+            raise TacitError("noise from a seed and noise from the system are two programs.")
         with precision(self.dtype):
-            self._stream = Stream.seeded(seed)
+            self._stream = self._stream_of(seed)
+
+    def _stream_of(self, seed: int | None) -> Stream:
+        return Stream.from_entropy() if seed is None else Stream.seeded(seed)
 
     def init(self) -> RunState:
         """The state before the first round."""
@@ -218,7 +226,8 @@ class Simulator:
         data = jax.tree.map(lambda v: v[0], data)
 
         def one(number: Array, carry: tuple[Any, Tree]) -> tuple[Any, Tree]:
-            return self._round(*carry, data, stream, first + number)
+            with exact_noise("secret" if self.exact else None):
+                return self._round(*carry, data, stream, first + number)
 
         server, clients = lax.fori_loop(0, rounds, one, (server, clients))
         return server, jax.tree.map(lambda v: v[None], clients)
@@ -262,7 +271,10 @@ class Simulator:
             mine = client_slice(data, client, self._capacity, self._at_once)
             message, state = phase.client(Moment(round_, train_key), state, mine, sent)
             released, stats = leave_client(phase, leave_key, message, round_)
-            return {**released, **stats}, phase.remember(state, released)
+            kept = phase.remember(state, released)
+            if self.exact:
+                released = addend(phase, released, self.population)
+            return {**released, **stats}, kept
 
         def one(place: Array, carry: tuple[dict[str, Tree], Tree]) -> tuple[dict[str, Tree], Tree]:
             sums, written = carry

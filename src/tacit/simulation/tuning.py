@@ -35,6 +35,7 @@ def tuned(
     task: Task,
     federation: Federation,
     *,
+    seed: int | None = 0,
     dtype: Precision = "float32",
     block: Block = None,
 ) -> Simulator:
@@ -49,7 +50,13 @@ def tuned(
 
     def made(block: int) -> Simulator:
         return Simulator(
-            algorithm, task, federation, dtype=dtype, block=block, max_devices=most_devices
+            algorithm,
+            task,
+            federation,
+            seed=seed,
+            dtype=dtype,
+            block=block,
+            max_devices=most_devices,
         )
 
     if block is None and jax.default_backend() == "cpu":

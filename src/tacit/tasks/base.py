@@ -31,14 +31,16 @@ Transform = Callable[[HostRecords], dict[str, NDArray[np.generic]]]
 
 
 class ByRecord(NamedTuple):
-    """The gradients of single records without forming them.
+    """The gradients of single records, each a length and a direction.
 
-    ``squared`` are their squared norms, ``weighted`` gives their sum with a factor each. A record
-    whose factor is 0 does not enter, whatever its gradient is.
+    ``norms`` are their norms, infinite where a gradient is not finite. ``combined`` gives the sum
+    of their directions with a finite length each. For any model and any record, a contribution is
+    no longer than its length, up to a few roundings: a gradient that is 0 or not finite has no
+    direction, adds nothing and spoils nothing. ``tacit.tasks.unit`` makes such pairs.
     """
 
-    squared: Array
-    weighted: Callable[[Array], Params]
+    norms: Array
+    combined: Callable[[Array], Params]
 
 
 class Task(ABC):
@@ -89,27 +91,19 @@ class Task(ABC):
     def sq_norms(self, params: Params, records: Record) -> Array | None:
         """The squared norm of each record's gradient of ``loss``, or ``None``: take ``vmap(grad)``.
 
-        Models that are linear in their parameters know it without forming the gradients. The
-        penalty is public and not part of it.
+        The penalty is public and not part of it. Squares may leave the range of floats: nothing is
+        bounded by them.
+        """
+        known = self.by_record(params, records)
+        return None if known is None else jnp.square(known.norms)
+
+    def by_record(self, params: Params, records: Record) -> ByRecord | None:
+        """The gradients of single records of ``loss``, or ``None``: take ``vmap(grad)``.
+
+        Many models know them without forming them.
         """
         del params, records
         return None
-
-    def by_record(self, params: Params, records: Record) -> ByRecord | None:
-        """The gradients of single records, or ``None``: take ``vmap(grad)``.
-
-        Where the norms are known, a sum with factors is one gradient of reweighted losses.
-        """
-        squared = self.sq_norms(params, records)
-        if squared is None:
-            return None
-
-        def weighted(factors: Array) -> Params:
-            # Ones stand in for a record that must not be felt: a count or an exposure of 0 is none.
-            kept = jax.tree.map(lambda v: jnp.where(_like(factors != 0, v), v, 1), dict(records))
-            return jax.grad(lambda p: jnp.vdot(factors, self.losses(p, kept)))(params)
-
-        return ByRecord(squared, weighted)
 
     def constants(self, feature_norm: float) -> tuple[float, float] | None:
         """Strong convexity and smoothness (mu, L) of any mean loss plus penalty, or ``None``.
@@ -147,10 +141,6 @@ class Ridge(Task):
         if self.l2 == 0:
             return 0.0
         return 0.5 * self.l2 * sum(jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(params))
-
-
-def _like(flags: Array, rows: Array) -> Array:
-    return flags.reshape(flags.shape + (1,) * (rows.ndim - 1))
 
 
 def width(shape: tuple[int, ...]) -> int:

@@ -17,6 +17,7 @@ from jax import Array
 
 from tacit.tasks.base import ByRecord, Params, Record
 from tacit.tasks.classifier import softmax_loss
+from tacit.tasks.unit import formed, outer, settled, together
 
 Study = tuple[Array, dict[str, Array], dict[str, Array]]  # scores; what layers read and make
 
@@ -47,43 +48,27 @@ def layered(
     read: Mapping[str, Array],
     slopes: Mapping[str, Array],
     kernels: Mapping[str, Array] | None = None,
+    *,
+    data: str | None = None,
     axis: Literal[0, 1] = 0,
 ) -> ByRecord:
     """Single records' gradients; ``axis`` is that of the records in what dense layers read.
 
-    The gradients of kernels, which are small, are given, records first.
+    The gradients of kernels, which are small, are given, records first. ``data`` names the dense
+    layer that reads the records as they are.
     """
-    kernels = kernels or {}
-    squared = jnp.zeros(())
-    for name in params:
-        if name in kernels:
-            squared += jnp.sum(jnp.square(kernels[name]), axis=(1, 2, 3, 4))
-            squared += jnp.sum(jnp.square(_bias_slopes(slopes, name)), axis=0)
-        else:
-            reach = 1 + jnp.sum(jnp.square(read[name]), axis=1 - axis)
-            squared += reach * jnp.sum(jnp.square(slopes[name]), axis=1 - axis)
+    convolutions = {
+        name: {"w": kernel, "b": jnp.sum(slopes[f"{name} bias"], axis=(1, 2)).T}
+        for name, kernel in (kernels or {}).items()
+    }
+    dense = [name for name in params if name not in convolutions]
+    own = {name: slopes[name] for name in dense}, {n: read[n] for n in dense if n != data}
+    (own_slopes, own_read), convolutions = settled((own, convolutions))
+    own_read = {**read, **own_read}
 
-    def weighted(factors: Array) -> Params:
-        kept = factors != 0
+    def one(name: str) -> ByRecord:
+        if name in convolutions:
+            return formed(convolutions[name])
+        return outer(own_read[name], own_slopes[name], axis=axis)
 
-        def one(name: str) -> Params:
-            if name in kernels:
-                clean = jnp.where(kept[:, None, None, None, None], kernels[name], 0)
-                bias = jnp.where(kept, _bias_slopes(slopes, name), 0)
-                return {"w": jnp.tensordot(factors, clean, axes=1), "b": bias @ factors}
-            each = jnp.expand_dims(kept, 1 - axis)
-            scaled = jnp.where(each, slopes[name], 0) * jnp.expand_dims(factors, 1 - axis)
-            clean = jnp.where(each, read[name], 0)
-            return {
-                "w": jnp.tensordot(clean, scaled, axes=(axis, axis)),
-                "b": jnp.sum(scaled, axis=axis),
-            }
-
-        return {name: one(name) for name in params}
-
-    return ByRecord(squared, weighted)
-
-
-def _bias_slopes(slopes: Mapping[str, Array], name: str) -> Array:
-    """Each record's gradient of a convolution's bias, (cout, batch)."""
-    return jnp.sum(slopes[f"{name} bias"], axis=(1, 2))
+    return together({name: one(name) for name in params})

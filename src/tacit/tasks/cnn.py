@@ -106,10 +106,6 @@ class CNN(ImageClassifier):
         """Cross-entropy of each record of a batch."""
         return jax.vmap(softmax_loss)(self.outputs(params, records), records)
 
-    def sq_norms(self, params: Params, records: Record) -> Array:
-        """From one pass over the batch."""
-        return self.by_record(params, records).squared
-
     def by_record(self, params: Params, records: Record) -> ByRecord:
         """The slopes in every layer's outputs, and what the layer had read, are all it takes."""
 

@@ -14,6 +14,7 @@ from jax import Array
 from numpy.typing import NDArray
 
 from tacit.tasks.base import (
+    ByRecord,
     HostRecords,
     Params,
     Record,
@@ -23,7 +24,7 @@ from tacit.tasks.base import (
     require_positive,
     width,
 )
-from tacit.tasks.linear import linear_output, linear_zeros, refuse_classes
+from tacit.tasks.linear import linear_by_record, linear_output, linear_zeros, refuse_classes
 from tacit.tasks.metrics import defined, mean_squared_error, poisson_deviance
 
 _LARGEST = 20.0  # a log-rate above this is far outside any data; exp(20) is half a billion
@@ -61,12 +62,11 @@ class Poisson(Ridge):
         z = self.output(params, record)
         return tame_exp(z) - jnp.reshape(record["y"], ()).astype(z.dtype) * z
 
-    def sq_norms(self, params: Params, records: Record) -> Array:
-        """``(rate - y)^2 (||x||^2 + bias)``."""
-        x = flat_rows(records, params["w"])
+    def by_record(self, params: Params, records: Record) -> ByRecord:
+        """``(rate - y) x``."""
         z = self.outputs(params, records)
         gap = jnp.exp(jnp.minimum(z, _LARGEST)) - jnp.reshape(records["y"], (-1,)).astype(z.dtype)
-        return jnp.square(gap) * (jnp.sum(x * x, axis=1) + self.bias)
+        return linear_by_record(params, flat_rows(records, z), gap)
 
     def metrics(self, outputs: NDArray[np.floating], records: HostRecords) -> dict[str, float]:
         """Mean deviance and mean squared error of the rate."""

@@ -34,6 +34,7 @@ from tacit.tasks.base import (
     width,
 )
 from tacit.tasks.metrics import defined, mean_squared_error, r_squared
+from tacit.tasks.unit import formed, outer, settled
 
 
 def refuse_classes(name: str, classes: int) -> None:
@@ -92,24 +93,10 @@ class LinearModel(Ridge):
         """The derivative of each record's loss in its scores."""
         return jax.grad(lambda s: jnp.sum(self.score_losses(s, records)))(scores)
 
-    def sq_norms(self, params: Params, records: Record) -> Array:
-        """``||slope||^2 (||x||^2 + bias)``."""
-        return self.by_record(params, records).squared
-
     def by_record(self, params: Params, records: Record) -> ByRecord:
         """A record's gradient is its features times the slopes of its loss in the scores."""
         x = self.rows(params, records)
-        slopes = self.slopes(linear_output(params, x), records)
-        squares = jnp.sum(jnp.square(slopes).reshape(len(slopes), -1), axis=1)
-
-        def weighted(factors: Array) -> Params:
-            kept = factors != 0
-            column = factors.reshape(-1, *(1,) * (slopes.ndim - 1))
-            scaled = jnp.where(column != 0, column * slopes, 0)
-            sums = {"w": jnp.where(kept[:, None], x, 0).T @ scaled, "b": jnp.sum(scaled, axis=0)}
-            return {name: sums[name] for name in params}
-
-        return ByRecord(squares * (jnp.sum(x * x, axis=1) + self.bias), weighted)
+        return linear_by_record(params, x, self.slopes(linear_output(params, x), records))
 
 
 def targets(records: Record) -> Record:
@@ -192,14 +179,13 @@ class Quadratic(Ridge):
         """Half the squared norm of the output."""
         return 0.5 * jnp.sum(jnp.square(self.output(params, record)))
 
-    def sq_norms(self, params: Params, records: Record) -> Array:
-        """``||a a^T (w - center)||^2``, or ``(x.w - y)^2 ||x||^2``."""
+    def by_record(self, params: Params, records: Record) -> ByRecord:
+        """``a a^T (w - center)``, or ``(x.w - y) x``."""
         gap = self.outputs(params, records)
         if "a" in records:
             matrix = jnp.asarray(records["a"]).astype(gap.dtype)
-            return jnp.sum(jnp.square(jnp.einsum("ndr,nr->nd", matrix, gap)), axis=1)
-        x = flat_rows(records, gap)
-        return jnp.square(gap) * jnp.sum(x * x, axis=1)
+            return formed(settled({"w": jnp.einsum("ndr,nr->nd", matrix, gap)}))
+        return linear_by_record(params, flat_rows(records, gap), gap)
 
     def constants(self, feature_norm: float) -> tuple[float, float]:
         """(l2, R^2 + l2); R bounds ``||x||``, or the spectral norm of ``a``."""
@@ -216,3 +202,14 @@ def linear_output(params: Params, x: Array) -> Array:
     """``x @ w + b`` for one vector or for rows."""
     z: Array = x @ params["w"]
     return z + params["b"] if "b" in params else z
+
+
+def linear_by_record(params: Params, x: Array, slopes: Array) -> ByRecord:
+    """Gradients of losses of ``linear_output``, from rows of features and slopes in the scores."""
+    found = outer(x, settled(slopes.reshape(len(slopes), -1)), bias="b" in params)
+
+    def combined(lengths: Array) -> Params:
+        sums = found.combined(lengths)
+        return {name: sums[name].reshape(params[name].shape) for name in params}
+
+    return ByRecord(found.norms, combined)

@@ -59,14 +59,10 @@ class MLP(Classifier):
             x = ACTIVATIONS[self.activation](dense(params[f"layer{i}"], x))
         return dense(params[f"layer{len(self.hidden)}"], x)
 
-    def sq_norms(self, params: Params, records: Record) -> Array:
-        """From one pass over the batch."""
-        return self.by_record(params, records).squared
-
     def by_record(self, params: Params, records: Record) -> ByRecord:
         """The slopes in every layer's outputs, and what the layer had read, are all it takes."""
         read, slopes = tapped_slopes(partial(self._study, params, records), records)
-        return layered(params, read, slopes)
+        return layered(params, read, slopes, data="layer0")
 
     def _study(self, params: Params, records: Record, taps: Mapping[str, Array]) -> Study:
         """Scores, what every layer reads, and what it makes with its tap."""

@@ -2,14 +2,16 @@
 
 It believes nothing it is sent but the model: bounds, noise and the price come from its own copy of
 the algorithm. It charges its ledger before anything leaves, refuses what its budget does not cover,
-and when something goes wrong it says only that, because an error text would be a release too. The
+and when something goes wrong it says only that, because an error text would be a release too. What
+it answers depends on its records only through a release: a request is judged before a record is
+touched. A fault of its own after it has paid stops it, for asking again would pay again. The
 state after a reply is pending until the server says that the reply was counted.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -21,11 +23,12 @@ from jax import Array
 
 from tacit import tree
 from tacit.accounting import Budget, DpEvent, Ledger
-from tacit.algorithm import Algorithm, ClientData, Moment, Phase, Population
+from tacit.algorithm import Algorithm, ClientData, Moment, Phase
 from tacit.boundary import leave_client
 from tacit.data.federation import Records
 from tacit.errors import BudgetError, TacitError
 from tacit.mechanisms.rounded import exact_noise
+from tacit.population import Population
 from tacit.release import At
 from tacit.simulation.devices import Precision, precision
 from tacit.streams import Stream
@@ -36,6 +39,7 @@ from tacit.wire.memory import Kept, Memory, Pending
 from tacit.wire.shapes import from_fields, sent_shapes
 
 REFUSED, FAILED = "refused", "failed"
+LARGEST = 2.0**40  # of any number that a server may send
 
 
 Covered = Callable[[DpEvent, int, str], bool]
@@ -53,6 +57,10 @@ class Holdings:
     budget: Budget | None = None
     places: tuple[At, ...] = ("step", "message")
     covered: Covered | None = None
+
+
+class OwnFaultError(TacitError):
+    """Something went wrong after a charge, and not by the request."""
 
 
 class WireClient:
@@ -77,6 +85,7 @@ class WireClient:
         self.dtype, self.run = dtype, run
         self.holdings = holdings or Holdings()
         self.last_error: Exception | None = None  # for the client's own eyes
+        self.stopped = False  # after a fault of its own
         self._size = len(next(iter(records.values())))
         self._cohort = algorithm.cohort.scheme(population.clients)
         self._phases = {p.name: (n, p) for n, p in enumerate(algorithm.phases(task, population))}
@@ -97,6 +106,8 @@ class WireClient:
         number = -1
         self.last_error = None
         try:
+            if self.stopped:
+                raise TacitError("this client has stopped after a fault of its own.")
             asked = decode(request)
             number = _round_of(asked)
             with precision(self.dtype):
@@ -113,8 +124,19 @@ class WireClient:
             raise WireError(f"there is no phase {asked.kind!r} in this algorithm.")
         number, phase = self._phases[asked.kind]
         sent = from_fields(asked.fields, _sent_shapes(*self._program, number, self.dtype))
+        _check_range(asked.fields)
+        self._exchange(asked, round_, number)
         self._settle(asked)
         charge = self._charge(phase, round_)
+        try:
+            return self._paid_for(asked, round_, charge, sent)
+        except Exception as error:
+            self.stopped = True
+            raise OwnFaultError(f"round {round_} was paid and not answered: {error}") from error
+
+    def _paid_for(self, asked: Message, round_: int, charge: int | None, sent: Tree) -> bytes:
+        """The reply to a request that is sound and charged."""
+        number, phase = self._phases[asked.kind]
         keys = self._attempt(round_, number).client(round_, number, self.index)
         released, state = _worker(*self._program, number, self._exact)(
             self._state, self._data, sent, jnp.asarray(round_, jnp.int32), *keys
@@ -186,7 +208,7 @@ def _worker(
     def work(
         state: Tree, data: ClientData, sent: Tree, round_: Array, train: Array, leave: Array
     ) -> tuple[dict[str, Tree], Tree]:
-        with exact_noise(exact):
+        with exact_noise("system" if exact else None):
             message, state = phase.client(Moment(round_, train), state, data, sent)
             released, stats = leave_client(phase, leave, message, round_)
         return {**released, **stats}, phase.remember(state, released)
@@ -202,6 +224,13 @@ def _sent_shapes(
         return sent_shapes(algorithm, task, algorithm.phases(task, population)[number])
 
 
+def _check_range(fields: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    """Refuse a model outside the stated range, before anything is charged or computed."""
+    for name, value in fields.items():
+        if value.dtype.kind == "f" and not (np.abs(value) <= LARGEST).all():
+            raise WireError(f"{name!r} holds numbers that are not finite or above 2^40.")
+
+
 def _round_of(message: Message) -> int:
     round_ = message.meta.get("round")
     if not isinstance(round_, int) or isinstance(round_, bool) or not 0 <= round_ < 2**31:
@@ -215,7 +244,8 @@ def _padded(records: Records, dtype: Precision) -> ClientData:
     rows = 1 << max(0, (size - 1).bit_length())
 
     def pad(column: np.ndarray[Any, Any]) -> Array:
-        kept = column.astype(dtype) if column.dtype.kind == "f" else column
+        with np.errstate(over="ignore"):  # infinite records are bounded like others
+            kept = column.astype(dtype) if column.dtype.kind == "f" else column
         if kept.dtype.kind in "iu" and kept.dtype.itemsize > 4:
             kept = kept.astype(np.int32)
         filled = np.zeros((rows, *column.shape[1:]), kept.dtype)

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import jax
 import numpy as np
 
-from tacit.algorithm import Algorithm, Population
+from tacit.algorithm import Algorithm
 from tacit.data.federation import Federation
+from tacit.population import Population
 from tacit.simulation.devices import Precision, precision
 from tacit.streams import Stream
 from tacit.tasks.base import Params, Task

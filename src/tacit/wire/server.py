@@ -1,9 +1,13 @@
 """The server of real clients: it sends bytes, adds up the replies that are sound, and moves on.
 
-A reply that is missing, late, of another round, of a wrong shape or not finite is left out with a
-reason. The divisor is the expected cohort and the noise is that of the plan whoever answers, so a
-lost reply costs accuracy and never privacy. Every request tells its client which of its replies was
-counted last, so that a client whose reply was lost goes on from the state before it.
+A reply that is missing, late, of another round, of a wrong shape, not finite or above its bound is
+left out with a reason (``arrival``). What is noised here is summed exactly, so that no reply can
+round another away. The divisor is the expected cohort and the noise is that of the plan whoever
+answers, so a lost reply costs accuracy and never privacy. Every request tells its client which of
+its replies was counted last, so that a client whose reply was lost goes on from the state before.
+
+The ledger counts everything that a round makes its clients release, whoever draws the noise, each
+time that it is asked for: the sentence of a run comes from it.
 """
 
 from __future__ import annotations
@@ -21,25 +25,19 @@ from jax import Array
 from tacit import tree
 from tacit.accounting import Ledger
 from tacit.accounting.events import in_turn
-from tacit.algorithm import Algorithm, Phase, Population
-from tacit.boundary import enter_server
+from tacit.algorithm import Algorithm, Phase
+from tacit.boundary import addend, enter_server
 from tacit.errors import BudgetError, TacitError
 from tacit.mechanisms.rounded import exact_noise
+from tacit.population import Population
 from tacit.simulation.devices import Precision, precision
 from tacit.streams import Stream
 from tacit.tasks.base import Params, Task
 from tacit.tree import Tree
-from tacit.wire.client import FAILED, REFUSED, Covered
-from tacit.wire.codec import Scalar, WireError, decode, encode
+from tacit.wire.arrival import arrived
+from tacit.wire.client import Covered
+from tacit.wire.codec import Scalar, encode
 from tacit.wire.shapes import RecordShapes, reply_shapes, to_fields
-
-_NO = "its budget does not cover the round"
-_REASONS: Mapping[Any, str] = {
-    "run": "its copy of the run differs from the one that was announced",
-    "policy": "its policy does not allow this run",
-    "unprepared": "it has not heard what was released before the first round",
-    "trust": "it does not trust the server to add the noise",
-}
 
 Ask = Callable[[Mapping[int, bytes]], Mapping[int, bytes | None]]
 
@@ -152,14 +150,16 @@ class WireServer:
             }
         )
         like = self._shapes[phase.name]
-        sums, excluded, sound = tree.zeros_like(like), [], []
+        sums = tree.zeros_like(addend(phase, tree.zeros_like(like), self.population))
+        excluded, sound = [], []
         for client in cohort:
             try:
-                reply = self._read(replies.get(client), phase, round_, like)
+                records = self.population.sizes[client]
+                reply = arrived(replies.get(client), phase, round_, like, records)
             except TacitError as error:
                 excluded.append(Excluded(client, phase.name, str(error)))
                 continue
-            sums = tree.add(sums, reply)
+            sums = tree.add(sums, addend(phase, reply, self.population))
             sound.append(client)
         if len(sound) < min(self._minimum, len(cohort)):
             raise RepliesError(round_, self._minimum, excluded)
@@ -175,16 +175,15 @@ class WireServer:
         expected = self.algorithm.cohort.expected(self.population.clients)
 
         def step(state: Any, key: Array, sums: Tree, round_: Array) -> Any:
-            with exact_noise(self._exact):
+            with exact_noise("system" if self._exact else None):
                 means = enter_server(phase, key, sums, round_, expected)
             return phase.server(state, means)
 
         return step
 
     def _charge(self, phase: Phase, round_: int) -> int | None:
-        """Pay for what the server noises, before it is released."""
-        aggregates = any(release.at == "aggregate" for release in phase.releases.values())
-        if not aggregates or self.ledger is None:
+        """Write down what this exchange costs a client, before anybody is asked."""
+        if self.ledger is None:
             return None
         cohort = self.algorithm.cohort.scheme(self.population.clients)
         event = phase.event(
@@ -192,24 +191,8 @@ class WireServer:
             relation=self.algorithm.relation,
             cohort=cohort,
             records=self.population.smallest,
-            places=("aggregate",),
         )
         event = in_turn(event, round_, cohort)
         if self._covered is not None and not self._covered(event, round_, phase.name):
             raise BudgetError(f"round {round_} is not covered by the budget that is left.")
         return self.ledger.charge(event, run=self.run, round=round_, phase=phase.name)
-
-    def _read(self, reply: bytes | None, phase: Phase, round_: int, like: Tree) -> Tree:
-        if reply is None:
-            raise WireError("no reply.")
-        message = decode(reply)
-        if message.kind == REFUSED:
-            raise WireError(f"the client refused: {_REASONS.get(message.meta.get('reason'), _NO)}.")
-        if message.kind == FAILED:
-            raise WireError("the client failed.")
-        if message.kind != phase.name or message.meta.get("round") != round_:
-            raise WireError("a reply to another request.")
-        value = tree.from_named(message.fields, like)
-        if not all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(value)):
-            raise WireError("a reply that is not finite.")
-        return value

@@ -108,7 +108,7 @@ FIGURE2 = Entry(
     ),
     finding=(
         "The paper sets its noise by a theorem with an unspecified constant; here it is exact for"
-        " (5, 1e-6) under add-remove with full participation (z = 21.91). The paper says itself"
+        " (5, 1e-6) under zero-out with full participation (z = 21.91). The paper says itself"
         " that both are nearly equal for C of 40 and below, so the verdict on its settings takes C"
         " of 50 and 100 (so restricted after the first rows were seen). At equal C normalising also"
         " takes larger steps: the fair comparison is the row where both are tuned."
