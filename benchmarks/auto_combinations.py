@@ -33,8 +33,9 @@ from tacit.planning.allocation import dynamic_levels
 from tacit.planning.auto_plan import rounds_for
 from tacit.population import Population
 from tacit.release import Release
+from tacit.run.loop import Settings
 from tacit.run.parallel import over_cores
-from tacit.run.training import Settings, run_plan
+from tacit.run.training import run_plan
 from tacit.sampling import PoissonCohort
 from tacit.tasks.registry import make as make_task
 

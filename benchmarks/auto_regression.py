@@ -27,7 +27,8 @@ from tacit.data.federation import Federation
 from tacit.planning import Plan, calibrate
 from tacit.planning.auto_plan import rounds_for
 from tacit.population import Population
-from tacit.run.training import Settings, run_plan
+from tacit.run.loop import Settings
+from tacit.run.training import run_plan
 from tacit.tasks.linear import LeastSquares
 
 DELTA = 1e-5

@@ -31,7 +31,8 @@ from tacit.data.federation import Federation
 from tacit.planning import Plan, calibrate
 from tacit.planning.auto_plan import rounds_for
 from tacit.population import Population
-from tacit.run.training import Settings, run_plan
+from tacit.run.loop import Settings
+from tacit.run.training import run_plan
 from tacit.tasks.registry import make as make_task
 
 DELTA = 1e-5

@@ -97,7 +97,8 @@ def ledger() -> dict[str, Any]:
     from tacit.planning import Plan
     from tacit.population import Population
     from tacit.run.folder import RunFolder
-    from tacit.run.training import Progress, Settings, run_plan
+    from tacit.run.loop import Progress, Settings
+    from tacit.run.training import run_plan
     from tacit.simulation.tuning import tuned
 
     found: dict[str, Any] = {}

@@ -24,7 +24,8 @@ from tacit import DPFedAvg, DynamicLDP, Federation, Plan, RecordDPFedAvg, Simula
 from tacit.algorithm import Algorithm
 from tacit.population import Population
 from tacit.run.folder import RunFolder
-from tacit.run.training import Progress, Settings, run_plan
+from tacit.run.loop import Progress, Settings
+from tacit.run.training import run_plan
 from tacit.sampling import FixedCohort, FullCohort
 from tacit.simulation import RunState
 from tacit.simulation.devices import Precision

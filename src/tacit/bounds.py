@@ -123,13 +123,22 @@ def _shortened(value: Tree, radius: Array | float, *, lengthen: bool) -> Tree:
         value,
     )
     relative = jnp.sqrt(tree.squared_norm(scaled)).astype(dtype)  # from 1 to sqrt(d), or 0
-    # A few roundings, of the coarsest leaf, must not lift the result above the radius.
     eps = max(float(jnp.finfo(v.dtype).eps) for v in leaves)
-    target = jnp.asarray(radius, dtype) * (1 - 16 * eps)
+    target = within(jnp.asarray(radius, dtype), tree.size(value), eps)
     ratio = target / jnp.where(sound, relative, 1)
     if not lengthen:
         ratio = jnp.minimum(ratio, safe)
     return tree.scale(jnp.where(sound, ratio, 0), scaled)
+
+
+def within(radius: Array, size: int, eps: float) -> Array:
+    """A little less than the radius, so that rounding cannot lift a bounded value above it.
+
+    A sum of n squares, in any order, is computed to within n eps / 2, so its root to within half of
+    that; a few more roundings, of the coarsest of the numbers, follow.
+    """
+    summed = min(eps, float(jnp.finfo(jnp.float32).eps))  # shorter floats are summed in float32
+    return radius / (1 + 16 * eps + size * summed / 4)
 
 
 def _not_above(limit: Array | float, dtype: jnp.dtype) -> Array:

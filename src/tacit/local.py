@@ -7,6 +7,7 @@ treated in chunks, so that memory follows the batch and not the client.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +15,7 @@ from jax import Array, lax
 
 from tacit import draws, span, tree
 from tacit.algorithm import ClientData
-from tacit.bounds import Clip, Normalize
+from tacit.bounds import Clip, Normalize, within
 from tacit.release import Release
 from tacit.sampling import Batch, FullBatch
 from tacit.tasks.base import Params, Record, Task
@@ -166,10 +167,11 @@ def bounded_sum(
     if known is None or not isinstance(release.bound, (Clip, Normalize)):
         each = settled(jax.vmap(jax.grad(task.loss), in_axes=(None, 0))(params, records))
         bounded = jax.vmap(lambda g: release.bound(g, radius))(each)
-        return jax.tree.map(lambda v: jnp.tensordot(weights.astype(v.dtype), v, axes=1), bounded)
+        summed = partial(jnp.tensordot, axes=1, precision=lax.Precision.HIGHEST)
+        return jax.tree.map(lambda v: summed(weights.astype(v.dtype), v), bounded)
     dtype = known.norms.dtype
-    # A few roundings must not lift a contribution above the radius.
-    lengths = jnp.asarray(radius, dtype) * (1 - 16 * jnp.finfo(dtype).eps)
+    eps = float(jnp.finfo(dtype).eps)
+    lengths = within(jnp.asarray(radius, dtype), tree.size(params), eps)
     if isinstance(release.bound, Clip):
         lengths = jnp.minimum(known.norms, lengths)
     return known.combined(lengths * weights.astype(dtype))

@@ -30,7 +30,8 @@ from tacit.planning.auto_plan import MOST, enough_rounds, rounds_for, step_size
 from tacit.population import Population
 from tacit.run import train
 from tacit.run.folder import RunFolder
-from tacit.run.training import Settings, run_plan
+from tacit.run.loop import Settings
+from tacit.run.training import run_plan
 from tacit.sampling import PoissonCohort
 from tacit.simulation import Simulator
 from tacit.tasks.linear import LeastSquares

@@ -16,7 +16,8 @@ from tacit import tree
 from tacit.accounting import Ledger
 from tacit.run import folder as folders
 from tacit.run.folder import RunFolder
-from tacit.run.training import Result, Settings, run_plan
+from tacit.run.loop import Settings
+from tacit.run.training import Result, run_plan
 
 DELTA = 1e-5
 FILES = ("metrics.csv", "model.npz")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -173,6 +174,17 @@ def test_bounded_sum_is_the_sum_of_bounded_gradients(bound: Bound) -> None:
 def blind(task: Task) -> Task:
     assert Unknown(known=task).sq_norms({}, {}) is None
     return Unknown(known=task)
+
+
+@pytest.mark.parametrize("form", [lambda task: task, blind], ids=["known", "formed"])
+def test_squared_norms_are_infinite_where_they_are_not_finite(form: Any) -> None:
+    data = make_data(size=CAPACITY)
+    x = data.records["x"].at[1].set(np.nan).at[2].set(np.inf)
+    work = jax.jit(partial(local.squared_gradient_norms, form(Logistic(features=FEATURES))))
+    found = np.asarray(work(start(), {**data.records, "x": x}))
+    expected = np.sum(gradients(start(), data) ** 2, axis=1)
+    assert np.isinf(found[1:3]).all()
+    np.testing.assert_allclose(np.delete(found, [1, 2]), np.delete(expected, [1, 2]), rtol=1e-12)
 
 
 def test_an_empty_batch_is_noise_alone() -> None:

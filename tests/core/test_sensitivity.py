@@ -1,8 +1,9 @@
 """One record's share of a step, in single precision and as optimised as in a run.
 
-Tasks that know their gradients' norms do not form them: bounding is a factor from that norm. The
-factor must fit the gradient that autodiff then makes, also where rounding has nearly eaten it: a
-neighbour may hold any record.
+Tasks that know their gradients by norms and directions do not form them: bounding is a length for
+each direction. Both must be those of one gradient, also where rounding has nearly eaten it: a
+neighbour may hold any record. ``tests/tasks/test_extreme_models.py`` has the models that a server
+may choose.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tacit.tasks.base import Params, Record, Task
 from tacit.tasks.counts import Poisson
 from tacit.tasks.linear import LeastSquares, Quadratic
 from tacit.tasks.logistic import Logistic, Multinomial
+from tacit.tasks.mlp import MLP
 from tacit.tasks.random_features import RandomFeatures
 
 KEY, FEATURES = jax.random.key(9), 4
@@ -33,6 +35,7 @@ TASKS: dict[str, Task] = {
     "multinomial": Multinomial(features=FEATURES, classes=3),
     "random-features": RandomFeatures(features=FEATURES, classes=3, units=5),
     "poisson": Poisson(features=FEATURES),
+    "mlp": MLP(features=FEATURES, classes=3, hidden=(6, 5), activation="relu"),
 }
 
 

@@ -12,6 +12,7 @@ import pytest
 from folders import config, federation, make, site_folders
 
 from tacit import tree
+from tacit.accounting import Guarantee
 from tacit.algorithms.registry import names
 from tacit.deployment.coordinator import Coordinator
 from tacit.deployment.inmemory import InMemory
@@ -61,12 +62,29 @@ def test_deployed_is_simulated(method: str, tmp_path: Path) -> None:
         stream = Stream.seeded(SEED)
     sites = InMemory(site_folders(tmp_path / "f", public), stream=stream, exact=False)
     outcome = Coordinator(tmp_path / "f" / "server", sites, stream=stream, exact=False).run()
+    check_sentence(public, outcome.guarantee, sites)
     sites.close()
     again = simulate(public) if method in SIMULATED or public.prelude else pass_messages(public)
     ours, theirs = tree.to_named(outcome.params), tree.to_named(again)
     assert ours.keys() == theirs.keys()
     for name, value in ours.items():
         np.testing.assert_allclose(value, theirs[name], rtol=0, atol=1e-10, err_msg=name)
+
+
+def check_sentence(public: Public, said: Guarantee, sites: InMemory) -> None:
+    """What the run says at its end is what its sites have paid, and what was planned."""
+    if public.run.privacy == "none":
+        assert np.isinf(said.epsilon)
+        return
+    delta = public.run.privacy.delta
+    paid = max(site.ledger.guarantee(delta).epsilon for site in sites.sites.values())
+    assert said.epsilon == pytest.approx(paid, rel=1e-9)
+    assert said.epsilon == pytest.approx(public.plan.guarantee(delta).epsilon, rel=1e-9)
+    assert (said.unit, said.relation, said.observer) == (
+        *(public.plan.unit, public.plan.relation),
+        public.plan.observer,
+    )
+    assert "This is a simulation" in said.sentence()  # these sites draw from a seed
 
 
 def pass_messages(public: Public) -> Any:

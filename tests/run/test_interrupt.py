@@ -14,7 +14,7 @@ import pytest
 from tacit.algorithms import DPFedAvg
 from tacit.data.federation import Federation
 from tacit.run import interrupt, train
-from tacit.run.training import Progress
+from tacit.run.loop import Progress
 from tacit.tasks.logistic import Logistic
 
 pytestmark = [

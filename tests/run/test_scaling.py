@@ -23,7 +23,8 @@ from tacit.run import scaling
 from tacit.run.build import Prepared, prepare
 from tacit.run.config import RunConfig
 from tacit.run.folder import RunFolder
-from tacit.run.training import Result, Settings, run_plan
+from tacit.run.loop import Settings
+from tacit.run.training import Result, run_plan
 from tacit.simulation import Simulator
 
 SIZES = {"north": 120, "south": 80, "west": 100}

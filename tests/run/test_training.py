@@ -19,8 +19,9 @@ from tacit.planning import Plan, calibrate
 from tacit.population import Population
 from tacit.run import train
 from tacit.run.folder import RunFolder, load_model
+from tacit.run.loop import Progress, Settings
 from tacit.run.rounding import chosen_precision
-from tacit.run.training import Progress, Result, Settings, rounds_within, run_plan
+from tacit.run.training import Result, rounds_within, run_plan
 from tacit.tasks.logistic import Logistic
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")

@@ -26,6 +26,8 @@ BOUNDS = (Clip(RADIUS), Normalize(RADIUS))
 # How many powers of ten lie between 1 and the ends of the range.
 REACH = {"float32": 38, "float64": 308}
 SEARCHED = [
+    "quadratic",
+    "logistic-no-bias",
     "least-squares-paper-003",
     "quadratic-vectors",
     "multinomial-no-bias",
@@ -59,7 +61,7 @@ def shapes_of(name, dtype):
 
 
 def model(name, dtype, exponents, seed=0):
-    """Random weights, each layer's times a power of ten; most biases are 0."""
+    """Random weights, each layer's times a power of ten, most biases 0, of one sign every other."""
     rng = np.random.default_rng(seed)
     shapes = shapes_of(name, dtype)
 
@@ -68,6 +70,7 @@ def model(name, dtype, exponents, seed=0):
         values = rng.standard_normal(like.shape)
         if path[-1].key in ("b", "shift") and len(path) > 1 and rng.random() < 0.7:
             values = 0 * values
+        values = np.abs(values) if seed % 2 else values
         with np.errstate(over="ignore", under="ignore"):
             return np.asarray(values * 10.0**exponent, dtype)
 
@@ -120,10 +123,11 @@ def check(name, dtype, params, wild):
         assert length(sum_ - one - two) <= 4 * np.finfo(dtype).eps * RADIUS
 
 
-def powers(dtype, count, rng):
-    """Exponents of layers: none, near the root of the range, or anywhere in it."""
-    reach = REACH[dtype]
+def powers(dtype, layers, rng):
+    """Exponents of a record's numbers and of layers: none, near the root of the range, anywhere."""
+    reach, count = REACH[dtype], 2 + layers
     kinds = rng.integers(0, 4, count)
+    kinds[:2] *= rng.integers(0, 2)
     near = rng.choice([-1, 1], count) * (reach / 2 + rng.uniform(-1.5, 1, count))
     return np.choose(kinds, [np.zeros(count), near, near, rng.uniform(-reach, reach, count)])
 
@@ -134,9 +138,9 @@ def test_no_model_makes_a_record_count_for_more(name, dtype):
     rng = np.random.default_rng(1)
     layers = len(shapes_of(name, dtype))
     for seed in range(40):
-        exponents = powers(dtype, layers + 2, rng)
+        exponents = powers(dtype, layers, rng)
         params = model(name, dtype, exponents[2:], seed)
-        check(name, dtype, params, record(name, dtype, exponents[:2] * (seed % 2)))
+        check(name, dtype, params, record(name, dtype, exponents[:2]))
 
 
 @in_both
@@ -171,20 +175,21 @@ def test_small_slopes_meet_large_inputs(name, dtype):
 @in_both
 @pytest.mark.parametrize("name", SEARCHED)
 def test_no_search_finds_a_larger_contribution(name, dtype):
-    """Exponents are changed a little wherever that does not shorten the longest contribution."""
+    """From the best of a few starts, exponents are changed wherever that shortens nothing."""
     rng = np.random.default_rng(2)
     layers = len(shapes_of(name, dtype))
-    for start in range(3):
-        at = powers(dtype, layers + 2, rng)
-        best = 0.0
-        for _ in range(30):
-            step = rng.choice([0.03, 0.3, 3.0]) * rng.standard_normal(len(at))
-            tried = np.clip(at + step, -REACH[dtype], REACH[dtype])
-            params = model(name, dtype, tried[2:], start)
-            found = ratio(name, dtype, params, record(name, dtype, tried[:2]))
-            assert found <= 1
-            if found >= best:
-                at, best = tried, found
+
+    def tried(exponents, seed):
+        params = model(name, dtype, exponents[2:], seed)
+        found = ratio(name, dtype, params, record(name, dtype, exponents[:2]))
+        assert found <= 1
+        return found, tuple(exponents), seed
+
+    best = max(tried(powers(dtype, layers, rng), seed) for seed in range(60))
+    for _ in range(40):
+        step = rng.choice([0.03, 0.3]) * rng.standard_normal(layers + 2)
+        best = max(best, tried(np.clip(best[1] + step, -REACH[dtype], REACH[dtype]), best[2]))
+    assert best[0] > 0.99
 
 
 @in_both

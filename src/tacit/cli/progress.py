@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from tacit.run.training import Progress
+    from tacit.run.loop import Progress
 
 
 class Watch:

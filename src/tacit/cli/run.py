@@ -114,7 +114,8 @@ def train_prepared(
     from tacit.cli.progress import Watch
     from tacit.run.config import to_toml
     from tacit.run.folder import RunFolder
-    from tacit.run.training import Settings, run_plan
+    from tacit.run.loop import Settings
+    from tacit.run.training import run_plan
 
     train = prepared.config.train
     config = prepared.config.with_seed(seed)

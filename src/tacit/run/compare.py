@@ -134,7 +134,8 @@ def compared(variants: Sequence[Variant], seeds: int, jobs: int) -> Iterator[tup
 def run_share(share: Share) -> Outcome:
     """Train a variant from each of its seeds, with one compiled program."""
     from tacit.run.build import prepare
-    from tacit.run.training import Settings, run_plan
+    from tacit.run.loop import Settings
+    from tacit.run.training import run_plan
 
     prepared = prepare(share.variant.config)
     plan, train = prepared.plan, prepared.config.train
