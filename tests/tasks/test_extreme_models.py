@@ -55,6 +55,7 @@ def compiled(name, dtype):
     return jax.jit(sums)
 
 
+@functools.cache
 def shapes_of(name, dtype):
     with jax.enable_x64(dtype == "float64"):
         return jax.eval_shape(CASES[name][0].init, jax.random.key(0))
