@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("flwr", reason="needs the extra deploy: pip install 'tacit[deploy]'")
@@ -46,11 +47,13 @@ def started() -> Iterator[list[subprocess.Popen[bytes]]]:
         stop(process)
 
 
-def federation(folder: Path, seed: int = 0, **options: Any) -> Public:
+def federation(
+    folder: Path, seed: int = 0, algorithm: dict[str, Any] = LOCAL, **options: Any
+) -> Public:
     address = f"127.0.0.1:{free_port()}"
     return make(
         folder,
-        config(LOCAL),
+        config(algorithm),
         seed=seed,
         sizes=TWO,
         insecure=False,
@@ -94,6 +97,48 @@ def test_bytes_of_real_processes_do_not_depend_on_the_records(
         captured.append([file.read_bytes() for file in files])
     assert all(len(data) > 500 for data in captured[0])
     assert captured[0] == captured[1]
+
+
+def test_a_dishonest_server_reads_nothing_from_real_processes(
+    tmp_path: Path, started: list[subprocess.Popen[bytes]]
+) -> None:
+    """The adversary kit over TLS: two federations with other records answer the same bytes."""
+    captured = []
+    for seed in (0, 1):
+        folder = tmp_path / str(seed)
+        federation(folder, seed)
+        files = [tmp_path / f"{seed}-{name}.bin" for name in TWO]
+        for name, file in zip(TWO, files, strict=True):
+            site = folder / "sites" / name
+            command = [sys.executable, str(HERE / "erasing_site.py"), str(site), str(file)]
+            started.append(start(command, site / "site.log"))
+        process = start(
+            [sys.executable, str(HERE / "dishonest_server.py"), str(folder / "server")],
+            folder / "server.log",
+        )
+        started.append(process)
+        wait(process, folder)
+        assert progress_of(folder / "server")["metrics"]["requests"] > 5
+        captured.append([file.read_bytes() for file in files])
+    assert all(len(data) > 200 for data in captured[0])
+    assert captured[0] == captured[1]
+
+
+def test_a_lying_site_is_left_out_by_a_real_server(
+    tmp_path: Path, started: list[subprocess.Popen[bytes]]
+) -> None:
+    folder = tmp_path / "f"
+    federation(folder, algorithm={"name": "dp-fedavg", "clip": 0.3}, minimum=1)
+    liar = [sys.executable, str(HERE / "lying_site.py"), str(folder / "sites" / "east"), "1e6"]
+    started.append(start(liar, folder / "sites" / "east" / "site.log"))
+    started.append(start_site(folder / "sites" / "north"))
+    process = server(folder)
+    started.append(process)
+    wait(process, folder)
+    summary = json.loads((folder / "server" / "run" / "summary.json").read_text())
+    assert summary["metrics"]["server/replies"] == 1.0
+    with np.load(folder / "server" / "run" / "model.npz") as model:
+        assert all(np.abs(model[name]).max() < 100 for name in model.files)
 
 
 def test_an_unknown_key_is_refused(tmp_path: Path, started: list[subprocess.Popen[bytes]]) -> None:
