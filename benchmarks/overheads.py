@@ -5,6 +5,7 @@
 import      `import tacit` and `tacit --help`, beside an empty Python, and what they load
 start       a small run through the command line, the first time and with kept programs
 ledger      seconds of a round of W1 and W3 with the ledger on disk over those without
+real_noise  seconds of a round of W1 with noise from the operating system over a seed's
 sweep       four settings and three seeds by `tacit compare`, beside twelve runs one after another
             (each using all cores, with programs kept from the first)
 """
@@ -67,7 +68,7 @@ def start() -> dict[str, float]:
 def first_round(cache: str) -> float:
     """Until a small run has finished its first round."""
     program = (
-        "import sys; from tacit.cli import run; import tacit.run.training as t;"
+        "import sys; from tacit.cli import run; import tacit.run.loop as t;"
         " old = t.Payments.pay\n"
         "def pay(self, until):\n"
         "    print(until, flush=True)\n"
@@ -130,6 +131,34 @@ def ledger() -> dict[str, Any]:
     return found
 
 
+def real_noise() -> dict[str, Any]:
+    """Alternating stretches of rounds of W1 with noise from a seed and from the system."""
+    import jax
+
+    from benchmarks.speed.tacit_side import algorithm_of, federation_of, task_of
+    from benchmarks.speed.works import WORKS
+    from tacit.simulation.tuning import tuned
+
+    work = WORKS["W1"]
+    federation = federation_of(work)
+    engines = {
+        name: tuned(algorithm_of(work), task_of(work), federation, seed=seed)
+        for name, seed in (("seed", 0), ("system", None))
+    }
+    states = {name: engine.advance(engine.init(), 0, 2) for name, engine in engines.items()}
+    times: dict[str, list[float]] = {name: [] for name in engines}
+    for number in range(15):
+        for name, engine in engines.items():
+            jax.block_until_ready(states[name].server)
+            begun = time.perf_counter()
+            states[name] = engine.advance(states[name], 2 + 5 * number, 5)
+            jax.block_until_ready(states[name].server)
+            times[name].append(time.perf_counter() - begun)
+    ratios = [a / b for a, b in zip(times["system"], times["seed"], strict=True)]
+    quartiles = statistics.quantiles(ratios, n=4)
+    return {"W1": {"ratio": statistics.median(ratios), "middle_half": quartiles[::2]}}
+
+
 def sweep() -> dict[str, float]:
     """Four settings, three seeds each: as twelve runs, and as one comparison."""
     grid, rounds = ("0.1", "0.2", "0.4", "0.8"), "train.rounds=200"
@@ -161,7 +190,7 @@ def sweep() -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=OUT)
-    parser.add_argument("--only", nargs="*", help="imports, start, ledger, sweep")
+    parser.add_argument("--only", nargs="*", help="imports, start, ledger, real_noise, sweep")
     given = parser.parse_args()
     before = json.loads(given.out.read_text()) if given.only and given.out.exists() else {}
     found = {
@@ -169,7 +198,7 @@ def main() -> None:
         "command": "python -m benchmarks.overheads",
         "load_before": os.getloadavg()[0],
     }
-    for part in (imports, start, ledger, sweep):
+    for part in (imports, start, ledger, real_noise, sweep):
         if given.only and part.__name__ not in given.only:
             continue
         found[part.__name__] = part()

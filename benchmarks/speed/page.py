@@ -129,6 +129,14 @@ def _overheads(found: dict[str, Any]) -> str:
             )
             for name, v in ledger.items()
         ),
+        *(
+            (
+                f"a round with noise from the operating system over a seed's, {name}",
+                "at most 1.3 times",
+                f"{v['ratio']:.2f}",
+            )
+            for name, v in found.get("real_noise", {}).items()
+        ),
         (
             "12 runs over the cores, against one after the other",
             "1.6 times",

@@ -130,7 +130,10 @@ def _report(outcomes: Mapping[str, Outcome], metric: str, out: Path | None) -> N
             show.sentence(f"{name}: {sentence}")
     else:
         show.sentence(next(iter(sentences.values())))
-    show.sentence("This holds for each run alone; publishing several of them spends it as often.")
+    show.sentence(
+        "This holds for each run alone: publishing N models costs the budget N times, and choosing"
+        " one of them by its result is not counted."
+    )
     if out is not None:
         show.sentence(f"Data and picture are in {out}.")
 

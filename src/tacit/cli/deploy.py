@@ -64,12 +64,12 @@ def init(
                 "folder": str(folder),
                 "sites": dict(public.about.sites),
                 "digest": public.digest,
-                **public.plan.guarantee(delta).as_dict(),
+                **public.guarantee(delta).as_dict(),
             }
         )
         return
     show.sentence(f"The federation is in {folder}; its README.md says the next steps.")
-    show.sentence(f"The run, if it goes as planned: {public.plan.guarantee(delta).sentence()}")
+    show.sentence(f"The run, if it goes as planned: {public.guarantee(delta).sentence()}")
     if insecure:
         show.sentence("Warning: nothing is encrypted or authenticated. Use this for tests only.")
 

@@ -233,8 +233,8 @@ def _report(prepared: Prepared, results: list[Result], out: Path | None) -> None
     show.sentence(results[0].guarantee.sentence())
     if len(results) > 1 and prepared.delta > 0:
         show.sentence(
-            f"This holds for each of the {len(results)} runs alone; publishing all of them spends"
-            " it as often."
+            f"This holds for each of the {len(results)} runs alone: publishing all"
+            f" {len(results)} models costs the budget {len(results)} times."
         )
     if out is not None:
         show.sentence(f"Everything is in {out}: model, metrics, ledger, curves.")

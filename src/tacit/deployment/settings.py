@@ -22,6 +22,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from tacit.accounting import Guarantee, compose, guarantee
 from tacit.accounting.guarantee import Budget, Relation, Unit
 from tacit.data.preprocessing import Preprocessing
 from tacit.deployment.evaluation import PrivateAccuracy
@@ -198,6 +199,18 @@ class Public:
     def plans(self) -> tuple[Plan, ...]:
         """Everything that is released: before, in and after the rounds."""
         return tuple(p for p in (self.prelude, self.plan, self.evaluation) if p is not None)
+
+    def guarantee(self, delta: float) -> Guarantee:
+        """What a run that goes as planned costs, with the accuracy that is released after it."""
+        return guarantee(
+            compose(self.plan.total(), *(p.total() for p in (self.evaluation,) if p is not None)),
+            delta=delta,
+            unit=self.plan.unit,
+            relation=self.plan.relation,
+            observer=self.plan.observer,
+            public_sizes=True,
+            noise_from="system",
+        )
 
     def first_round(self, plan: Plan) -> int:
         """The number of a plan's first round: no two rounds of a run share a number."""

@@ -20,7 +20,6 @@ from tacit.deployment import keys
 from tacit.deployment.private import private_folder, write_private
 from tacit.deployment.settings import FEDERATION, SERVER, SITE, Public
 from tacit.errors import ConfigError
-from tacit.planning import Plan
 from tacit.run.config import RunConfig, to_toml
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
@@ -57,7 +56,7 @@ def make_federation(folder: Path, wanted: Wanted) -> Public:
             )
     values = federation_values(wanted)
     public = Public.from_dict(values)
-    plan = public.plan  # a run that cannot be planned is refused before anything is written
+    public.plan  # noqa: B018 - a run that cannot be planned is refused before anything is written
     text = _federation_text(values)
     private_folder(folder)
     server = private_folder(folder / "server")
@@ -68,7 +67,7 @@ def make_federation(folder: Path, wanted: Wanted) -> Public:
     if not wanted.insecure:
         authority = keys.make_authority(folder / "authority", wanted.name)
         keys.make_server(server, wanted.address.rpartition(":")[0], authority)
-    policy = site_policy(wanted, plan)
+    policy = site_policy(wanted, public)
     for name in wanted.sites:
         site = private_folder(private_folder(folder / "sites") / name)
         write_private(site / FEDERATION, text)
@@ -108,14 +107,14 @@ def federation_values(wanted: Wanted) -> dict[str, Any]:
     return {**values, "privacy": run["privacy"]}
 
 
-def site_policy(wanted: Wanted, plan: Plan) -> dict[str, Any]:
+def site_policy(wanted: Wanted, public: Public) -> dict[str, Any]:
     """A policy to begin with: this run's method, and its budget with room for rounds done again.
 
     Whether to trust the server is for the site to say.
     """
     privacy = wanted.config.privacy
     delta = 1e-5 if privacy == "none" else float(privacy.delta or 0.0)
-    planned = plan.guarantee(delta).epsilon
+    plan, planned = public.plan, public.guarantee(delta).epsilon
     return {
         "methods": [wanted.config.algorithm.name],
         "unit": plan.unit,
