@@ -7,14 +7,17 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tacit.accounting import Ledger
 from tacit.algorithms import DPFedAvg
 from tacit.data.federation import Federation
 from tacit.run import interrupt, train
 from tacit.run.loop import Progress
+from tacit.simulation import RunState, Simulator
 from tacit.tasks.logistic import Logistic
 
 pytestmark = [
@@ -76,13 +79,38 @@ def test_without_a_handler_it_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     assert lost == [KeyboardInterrupt]
 
 
-def test_an_interrupt_is_raised_where_it_falls() -> None:
+def test_the_first_interrupt_waits_and_the_second_does_not() -> None:
     with interrupt.remembered() as check:
         check()
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
             check()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_an_interrupt_in_the_middle_of_a_stretch_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that was paid for is in the checkpoint: a run without a seed would have to pay again."""
+    real = Simulator.advance
+    calls: list[int] = []
+
+    def press(self: Simulator, state: RunState, first: int, rounds: int) -> RunState:
+        calls.append(first)
+        if len(calls) == 4:
+            signal.raise_signal(signal.SIGINT)
+        return real(self, state, first, rounds)
+
+    monkeypatch.setattr(Simulator, "advance", press)
+    with pytest.raises(KeyboardInterrupt):
+        train(NOISY, TASK, FEDERATION, rounds=500, eval_every=500, delta=1e-5, out=tmp_path)
+    charges = list(Ledger.read(tmp_path / "ledger.jsonl").charges)
+    assert len(charges) >= 4
+    assert all(charge.done for charge in charges)
+    result = train(NOISY, TASK, FEDERATION, rounds=500, eval_every=500, delta=1e-5, out=tmp_path)
+    assert result.rounds == 500
+    assert len(list(Ledger.read(tmp_path / "ledger.jsonl").charges)) == 500
 
 
 def test_a_handler_of_the_caller_is_left_alone() -> None:

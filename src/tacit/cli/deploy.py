@@ -177,7 +177,6 @@ def _report_server(folder: Path, last: Mapping[str, Any], *, json: bool) -> None
     if summary["stopped"]:
         show.sentence(f"Training stopped early: {summary['stopped']}.")
     show.sentence(summary["guarantee"]["sentence"])
-    show.sentence("Rounds that were done again cost more: each site's own ledger has the total.")
     show.sentence(f"The model is {folder / 'run' / 'model.npz'}.")
 
 

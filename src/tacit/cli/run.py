@@ -35,11 +35,14 @@ def run(
 ) -> None:
     """Train a model over clients within a stated budget."""
     from tacit.run.build import prepare
+    from tacit.run.rounding import require_exact_noise
 
     settings, base, out = _settings(config, example, changes or [], out, resume)
     if seeds > 1:  # an experiment: its seeds are known
         settings = settings.with_seed(settings.train.seed or 0)
     prepared = prepare(settings, base=base)
+    if settings.train.seed is None:
+        require_exact_noise(prepared.plan)
     if not json:
         _announce(prepared)
     if dry:

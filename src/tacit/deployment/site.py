@@ -137,7 +137,7 @@ class Site:
 
     def _stop(self, why: str) -> None:
         log.error("the site stops: %s", why)
-        write_private(self._stop_file, f"{why}\n".encode())
+        write_private(self._stop_file, f"{why.rstrip('.')}.\n".encode())
 
     def _admit(self, asked: Message) -> None:
         run, digest = asked.meta.get("run"), asked.meta.get("digest")

@@ -1,13 +1,15 @@
-"""Ctrl-C that is not lost.
+"""Ctrl-C that is not lost, and loses nothing.
 
-Python cannot raise out of a finaliser or a callback of the garbage collector, so an interrupt that
-falls into one is printed and forgotten. JAX has such a callback, and a run of many short rounds is
-in it now and then.
+Rounds are computed in stretches that are paid before they begin. An interrupt is remembered until
+the stretch is done and can be saved; pressed again, it is raised at once. Python also cannot raise
+out of a finaliser or a callback of the garbage collector, where JAX is now and then: an interrupt
+that falls into one would be printed and forgotten.
 """
 
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,13 +18,15 @@ from types import FrameType
 
 @contextmanager
 def remembered() -> Iterator[Callable[[], None]]:
-    """Inside, an interrupt is raised as always, and again by the given check if it was lost."""
+    """Inside, the first interrupt is raised by the given check, and a second one where it falls."""
     pressed = False
 
     def press(number: int, frame: FrameType | None) -> None:
         nonlocal pressed
+        if pressed:
+            signal.default_int_handler(number, frame)
         pressed = True
-        signal.default_int_handler(number, frame)
+        sys.stderr.write("stopping after these rounds; press Ctrl-C again to stop at once\n")
 
     def check() -> None:
         if pressed:

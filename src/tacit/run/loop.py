@@ -120,7 +120,7 @@ class Run:
             looked = self._look() if self.round == until else {}
             if looked or self.round == last or time.monotonic() - self._saved_at > _SAVE_SECONDS:
                 self._save()
-            spent = self.guarantee(self.round).epsilon if looked else None
+            spent = self._spent_so_far() if looked else None
             self.settings.on_progress(Progress(self.round, last, seconds, looked, spent))
 
     def guarantee(self, rounds: int) -> Guarantee:
@@ -130,6 +130,12 @@ class Run:
                 self.settings.delta, rounds=rounds, noise_from=self.settings.noise_from
             )
         return self._spent[rounds]
+
+    def _spent_so_far(self) -> float:
+        """Epsilon now; what an earlier start has lost stays spent."""
+        if self.ledger is not None and self._payments.wasted:
+            return self.ledger.guarantee(self.settings.delta).epsilon
+        return self.guarantee(self.round).epsilon
 
     def final_guarantee(self) -> Guarantee:
         """The sentence of the whole run: what the ledger counts, and what nobody has counted."""

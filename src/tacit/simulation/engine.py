@@ -114,6 +114,8 @@ class Simulator:
             self._stream = self._stream_of(seed)
 
     def _stream_of(self, seed: int | None) -> Stream:
+        if seed is None and jax.process_count() > 1:
+            raise TacitError("noise from the operating system needs one process: give a seed.")
         return Stream.from_entropy() if seed is None else Stream.seeded(seed)
 
     def init(self) -> RunState:
