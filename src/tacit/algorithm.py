@@ -15,7 +15,15 @@ from typing import Any, ClassVar, NamedTuple, Self
 import jax
 from jax import Array
 
-from tacit.accounting.events import DpEvent, SamplingScheme, compose, joint_event
+from tacit.accounting.dp_events import dp_event
+from tacit.accounting.events import (
+    DpEvent,
+    Everyone,
+    Poisson,
+    SamplingScheme,
+    compose,
+    joint_event,
+)
 from tacit.accounting.guarantee import NOBODY_TRUSTED, SERVER_TRUSTED, Relation, Unit
 from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, Mechanism, NoNoise
@@ -106,6 +114,17 @@ class Phase:
         rest.
         """
         due = {name: r for name, r in sorted(self.releases.items()) if r.at in places}
+        summed = [r for r in due.values() if r.at == "aggregate"]
+        scheme = charged_cohort(cohort, summed[0].unit) if summed else cohort
+        noisy = not any(isinstance(r.mechanism, NoNoise) for r in summed)
+        if isinstance(scheme, Poisson) and scheme.rate < 1 and noisy:
+            # All fields share one coin: what is sampled is everything that the cohort releases.
+            given = partial(
+                self.event, round_, relation=relation, cohort=Everyone(), records=records
+            )
+            own = tuple(place for place in places if place != "aggregate")
+            whole = dp_event.PoissonSampledDpEvent(scheme.rate, given(places=("aggregate",)))
+            return compose(whole, given(places=own))
         parts: list[DpEvent] = []
         if self.joint and self.norm_of is not None and set(self.norm_of) <= set(due):
             scalar, vector = (due.pop(name) for name in self.norm_of)
@@ -115,7 +134,6 @@ class Phase:
                     vector_noise=_level(vector.mechanism, round_),
                     scalar_noise=_level(scalar.mechanism, round_),
                     relation=relation,
-                    sampling=charged_cohort(cohort, vector.unit),
                 )
             )
         parts += [

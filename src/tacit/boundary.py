@@ -61,7 +61,12 @@ def addend(phase: Phase, released: Mapping[str, Tree], population: Population) -
 
 
 def enter_server(
-    phase: Phase, key: Array, sums: Mapping[str, Tree], round_: Array | int, expected: float
+    phase: Phase,
+    key: Array,
+    sums: Mapping[str, Tree],
+    round_: Array | int,
+    expected: float,
+    population: Population,
 ) -> dict[str, Tree]:
     """The means that the server may use: noise on what is aggregated, then the expected divisor."""
     means: dict[str, Tree] = {}
@@ -70,7 +75,9 @@ def enter_server(
         if isinstance(total, Split) and not wants_exact_noise():
             total = total.joined()
         if release is not None and release.at == "aggregate":
-            total = release.noised(draws.fold_in(key, number), total, round_)
+            # Sums over clients are exact; a client's own sum of records is rounded by floats.
+            terms = max(population.sizes) if release.by_record else 1
+            total = release.noised(draws.fold_in(key, number), total, round_, terms=terms)
         means[name] = tree.scale(1 / expected, total)
     return means
 

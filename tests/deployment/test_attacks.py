@@ -280,3 +280,69 @@ def test_the_final_sentence_counts_what_the_sites_have_paid(
     kept = Ledger.read(tmp_path / "f" / "server" / "run" / "ledger.jsonl").guarantee(delta)
     assert kept.sentence() == outcome.guarantee.sentence() == summary["guarantee"]["sentence"]
     assert "Noise: from the operating system." in kept.sentence()
+
+
+# What an independent attack found after these.
+
+
+def test_replies_do_not_decide_about_a_round_with_a_secret_cohort(tmp_path: Path) -> None:
+    """Colluders who stayed silent had a round drawn again until the last site was in it."""
+    sizes = {f"site-{i}": 4 for i in range(8)}
+    run = config({**CENTRAL, "cohort_rate": 0.3}, train={"rounds": 12, "dtype": "float64"})
+    public = make(tmp_path / "f", run, sizes=sizes, minimum=1)
+    asked: list[set[int]] = []
+
+    class Silent(InMemory):
+        def ask(self, requests: Any) -> Any:
+            if any(decode(request).kind == "train" for request in requests.values()):
+                asked.append(set(requests))
+                mine = {i: r for i, r in requests.items() if i == 0}
+                return {**dict.fromkeys(requests), **InMemory.ask(self, mine)}
+            return super().ask(requests)
+
+    sites = Silent(site_folders(tmp_path / "f", public))
+    outcome = Coordinator(tmp_path / "f" / "server", sites, pause=0.01).run()
+    sites.close()
+    assert outcome.rounds == 12
+    assert len(asked) <= 12, "every round is asked once; one with an empty cohort asks nobody"
+    delta = public.run.privacy.delta
+    assert outcome.guarantee.epsilon == pytest.approx(public.plan.guarantee(delta).epsilon)
+
+
+@pytest.mark.parametrize("broken", ["head", "stop file"])
+def test_a_disk_that_takes_nothing_stops_the_site(
+    broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    public = make(tmp_path / "f", config(LOCAL))
+    folder = tmp_path / "f" / "sites" / "north"
+    sites = InMemory({0: folder})
+    server = DishonestServer(public, sites)
+    plan, phase = next(server.phases())
+
+    def full(*args: Any) -> Any:
+        raise TacitError("no space left")
+
+    if broken == "head":
+        monkeypatch.setattr("tacit.deployment.state.Head.write", full)
+    else:
+        monkeypatch.setattr("tacit.deployment.site.write_private", full)
+        monkeypatch.setattr(wire_client, "_worker", lambda *args: full)
+    fields = server.model(plan, phase)
+    for number in range(3):
+        server.run = f"ab{number}"
+        assert server.said(0, phase.name, fields) == ("failed", None)
+    assert len(list(sites.sites[0].ledger.charges)) == 1
+    assert sites.sites[0].stopped
+    sites.close()
+
+
+def test_an_accuracy_above_all_records_is_left_out(tmp_path: Path) -> None:
+    """A site of 4,000 records sent 4,000 for a share in [0, 1], and nobody was left out."""
+    records = {"name": "auto", "protects": "record", "noise_at": "aggregate", "centre": "public"}
+    quiet = {"privacy": {"noise": 2.0, "delta": 1e-3}}
+
+    def lie(fields: dict[str, Any]) -> dict[str, Any]:
+        return {k: v * 0 + 1e4 if "accuracy" in k else v for k, v in fields.items()}
+
+    outcome, _ = ran(tmp_path / "f", config(records, **quiet), lying(lie, 2), evaluation=0.05)
+    assert -0.5 < outcome.metrics["released/accuracy"] < 1.5

@@ -252,10 +252,32 @@ def test_central_noise_over_secret_cohorts_is_paid_up_front(tmp_path: Path) -> N
     run = config({"name": "dp-fedavg", "clip": 0.5, "cohort_rate": 0.5})
     public, folder = opened(tmp_path, run)
     site = Site(folder)
-    assert told(site.answer(request(public, 2))) == ("train", None)
-    (charge,) = site.ledger.charges
-    assert charge.label["phase"] == "whole run"
-    assert site.guarantee().epsilon == pytest.approx(public.plan.guarantee(1e-3).epsilon, rel=1e-6)
+    planned = public.plan.guarantee(1e-3).epsilon
+    for round_ in range(3):
+        assert told(site.answer(request(public, round_))) == ("train", None)
+        assert site.guarantee().epsilon == pytest.approx(planned, rel=1e-6)
+    labels = [charge.label["phase"] for charge in site.ledger.charges]
+    assert labels == ["whole run", "train", "train", "train"]
+    site.close()
+
+
+def test_a_secret_cohort_pays_for_each_planned_request_once(tmp_path: Path) -> None:
+    """60 requests were answered on one charge; what is asked again has no secret any more."""
+    run = config({"name": "dp-fedavg", "clip": 0.5, "cohort_rate": 0.5})
+    public, folder = opened(tmp_path, run, policy={"epsilon": 15.0})
+    site = Site(folder)
+    spent = []
+    for round_ in (0, 1, 2, 0, 0):
+        site.answer(request(public, round_))
+        spent.append(site.guarantee().epsilon)
+    assert spent[0] == spent[1] == spent[2] < spent[3] < spent[4]
+    site.close()
+    site = Site(folder)  # a restart forgets nothing of it
+    site.answer(request(public, 2))
+    assert site.guarantee().epsilon > spent[4]
+    said = [told(site.answer(request(public, 10**6)))[0] for _ in range(20)]
+    assert said[-1] == "refused"
+    assert site.guarantee().epsilon <= 15.0
     site.close()
 
 

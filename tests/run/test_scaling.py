@@ -256,3 +256,24 @@ def test_the_command_says_what_is_released(clinics: Path, tmp_path: Path) -> Non
     answer = json.loads(shown.stdout)
     assert answer["released_scaling"] == ["age"]
     assert answer["seeds"][0]["scaling"] == json.loads((out / "scaling.json").read_text())
+
+
+def test_a_prelude_that_is_lost_is_paid_again_within_the_budget(
+    clinics: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a seed it is another release; killed three times it had spent 2.2 of 2."""
+    prepared = prepare(config(clinics))
+    settings = Settings(delta=prepared.delta, budget=prepared.budget, digest="d")
+
+    def full(*args: object) -> None:
+        raise OSError("killed")
+
+    for _ in range(2):
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(OSError, match="killed"):
+            patch.setattr(RunFolder, "write_text", full)
+            run_plan(prepared.plan, prepared.federation, settings, RunFolder(tmp_path))
+    result = run_plan(prepared.plan, prepared.federation, settings, RunFolder(tmp_path))
+    before = Ledger.read(tmp_path / "ledger.jsonl").find(round=-1)
+    assert len(before) == 3
+    assert result.guarantee.epsilon <= 4.0
+    assert result.rounds < 4

@@ -12,7 +12,7 @@ import pytest
 from tacit import tree
 from tacit.accounting import Budget, Ledger
 from tacit.algorithm import Algorithm
-from tacit.algorithms import DPFedAvg, DPFedEXP, DynamicLDP, FedAvg, RecordDPFedAvg
+from tacit.algorithms import Auto, DPFedAvg, DPFedEXP, DynamicLDP, FedAvg, RecordDPFedAvg
 from tacit.data.federation import Federation
 from tacit.errors import BudgetError, TacitError
 from tacit.planning import Plan, calibrate
@@ -294,3 +294,30 @@ def test_what_has_no_exact_sampler_needs_a_seed() -> None:
     with pytest.raises(TacitError, match=r"PrivUnit is drawn in floating point.*\[train\] seed"):
         train(method, TASK, FEDERATION, rounds=1)
     train(method, TASK, FEDERATION, rounds=1, seed=0)
+
+
+def test_a_run_that_stopped_at_its_budget_stays_there(tmp_path: Path) -> None:
+    """Started a third time, it forgot what the first start had lost, and went on to 2.3 of 2."""
+    budget = Budget(2.0, DELTA)
+    plan = calibrate(plan_of(NOISY, 40), budget)
+    settings = Settings(delta=DELTA, budget=budget, eval_every=40)
+    with pytest.raises(CrashError):
+        crash = dataclasses.replace(settings, on_progress=crashing(3))
+        run_plan(plan, FEDERATION, crash, RunFolder(tmp_path))
+    results = [run_plan(plan, FEDERATION, settings, RunFolder(tmp_path)) for _ in range(2)]
+    assert results[0].rounds == results[1].rounds < 40
+    assert results[1].guarantee.epsilon <= 2.0
+
+
+def test_sums_of_a_silo_that_the_server_noises_need_float64_too() -> None:
+    method = Auto(noise=1.0, protects="record", noise_at="aggregate", centre="public")
+    plan = Plan(method, TASK, Population((30_000, 5)), 1)
+    assert chosen_precision(None, plan, real=True) == "float64"
+    with pytest.raises(TacitError, match="float64"):
+        chosen_precision("float32", plan, real=True)
+
+
+def test_very_many_clients_are_summed_in_float64() -> None:
+    """In float32 the grids of exact sums over a million clients would cut everything off."""
+    plan = Plan(DPFedAvg(noise=1.0), TASK, Population((1,) * 1_000_000), 1)
+    assert chosen_precision(None, plan, real=True) == "float64"

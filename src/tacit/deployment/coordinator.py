@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tacit.accounting import Ledger
+from tacit.accounting import Budget, DpEvent, Ledger
 from tacit.algorithms.prelude import Prelude
 from tacit.deployment.allowance import Allowance, planned_events
 from tacit.deployment.outcome import Outcome, Status, refusal_in, says
@@ -33,6 +33,7 @@ from tacit.planning import Plan
 from tacit.run.folder import Checkpoint, Row, RunFolder
 from tacit.simulation.devices import precision
 from tacit.streams import Stream
+from tacit.wire.client import Covered
 from tacit.wire.codec import encode
 from tacit.wire.server import Excluded, RepliesError, WireServer
 
@@ -189,9 +190,9 @@ class Coordinator:
     def _server(self, ledger: Ledger, plan: Plan | None = None) -> WireServer:
         chosen = plan or self.plan
         privacy = self.public.run.privacy
-        covered = None
+        covered: Covered | None = None
         if plan is None and privacy != "none" and privacy.budget is not None:
-            covered = Allowance(ledger, privacy.budget, planned_events(self.plan, ledger))
+            covered = self._allowance(ledger, privacy.budget)
         return WireServer(
             chosen.algorithm,
             chosen.task,
@@ -208,6 +209,17 @@ class Coordinator:
             # No exchange of an earlier start may be taken for one of this start.
             first_exchange=secrets.randbits(30) << 31,
         )
+
+    def _allowance(self, ledger: Ledger, budget: Budget) -> Covered:
+        """What the rounds may still cost, from the ledger as it is before the first of them."""
+        found: list[Allowance] = []
+
+        def covered(event: DpEvent, round_: int, phase: str) -> bool:
+            if not found:
+                found.append(Allowance(ledger, budget, planned_events(self.plan, ledger)))
+            return found[0](event, round_, phase)
+
+        return covered
 
     def _continue(self, server: WireServer, ledger: Ledger) -> None:
         found = self.run_folder.read_checkpoint(self._state(server))

@@ -1,7 +1,7 @@
 """The accuracy of a model on the sites' own records, as a release with a charge of its own.
 
     client   a = mean over its records of 1 if the model is right, else 0      (a number in [0, 1])
-    server   mean of a over the sites
+    server   mean of a over the sites; over all records, where a trusted server protects records
 
 It protects whom the training before it protects, in the same sense, against the same observer. The
 noise is chosen from public sizes so that the mean over the sites has a given standard deviation.
@@ -64,7 +64,7 @@ class PrivateAccuracy(Algorithm):
         per_noise = {
             "step": math.sqrt(sum(n**-2 for n in population.sizes)) / clients,
             "message": 1 / math.sqrt(clients),
-            "aggregate": 1 / clients,
+            "aggregate": 1 / (population.records if unit == "record" else clients),
         }
         return cls(noise=error / per_noise[at], unit=unit, at=at, relation=training.relation)
 
@@ -77,8 +77,8 @@ class PrivateAccuracy(Algorithm):
 
     def phases(self, task: Task, population: Population) -> tuple[Phase, ...]:
         """One exchange: every site's accuracy."""
-        del population
         release = self.release
+        share = population.sums_to_mean
 
         def measure(
             moment: Moment, state: Tree, data: ClientData, params: Params
@@ -97,10 +97,13 @@ class PrivateAccuracy(Algorithm):
             summed, count = local.sum_over_chosen(
                 FullBatch(), keys[0], zero, data, like, lambda r, w: jnp.vdot(w, right(r))
             )
+            if release.by_record:
+                return {PHASE: summed}, state
             return {PHASE: summed / jnp.maximum(count, 1)}, state
 
         def settle(state: ServerState, mean: Message) -> ServerState:
-            return ServerState(state.params, state.round + 1, mean[PHASE])
+            found = mean[PHASE] * share if release.by_record else mean[PHASE]
+            return ServerState(state.params, state.round + 1, found)
 
         return (Phase(name=PHASE, client=measure, server=settle, releases={PHASE: release}),)
 

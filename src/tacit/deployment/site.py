@@ -11,6 +11,7 @@ noise, rounds and prices come from its own copy of federation.toml.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import re
@@ -56,6 +57,7 @@ class Site:
                 f" {self.name!r}: ask for a new federation.toml."
             )
         self.index = self.public.names.index(self.name)
+        self._stopped = False
         self._stop_file = private_folder(self.folder / "state") / STOPPED
         if self._stop_file.exists():
             raise TacitError(
@@ -126,18 +128,20 @@ class Site:
         try:
             self._head.write(self.ledger)
         except TacitError as error:
-            log.error("%s", error)
+            self._stop(f"the head of its ledger cannot be kept: {error}")
             return encode(FAILED, {}, {"round": -1})
         return reply
 
     @property
     def stopped(self) -> bool:
         """Whether a fault of its own has stopped this site: asked again it would only pay again."""
-        return self._stop_file.exists()
+        return self._stopped or self._stop_file.exists()
 
     def _stop(self, why: str) -> None:
         log.error("the site stops: %s", why)
-        write_private(self._stop_file, f"{why.rstrip('.')}.\n".encode())
+        self._stopped = True  # whether or not the disk still takes the file
+        with contextlib.suppress(TacitError):
+            write_private(self._stop_file, f"{why.rstrip('.')}.\n".encode())
 
     def _admit(self, asked: Message) -> None:
         run, digest = asked.meta.get("run"), asked.meta.get("digest")

@@ -49,7 +49,17 @@ class Spending:
             budget=None if self._policy.unprotected else self._policy.budget,
             places=self._places,
             covered=covered,
+            prepaid=self._prepaid(run),
         )
+
+    def _prepaid(self, run: str) -> set[tuple[int, str]] | None:
+        """The requests of a run with secret cohorts that its whole price covers, each once."""
+        if not self._sampled:
+            return None
+        planned = {place for place, _ in self._due(("aggregate",))}
+        charges = map(self._ledger.get, self._ledger.find(run=run))
+        answered = {(c.label.get("round"), c.label.get("phase")) for c in charges}
+        return {place for place in planned if place not in answered} if planned else None
 
     def cost_of_new_run(self) -> float:
         """The epsilon after a whole new run; refused if that is above the budget."""

@@ -8,7 +8,8 @@ No draw is as far as ``REACH`` standard deviations from 0; the mass beyond is pa
 
 Random bits come from the operating system directly, or from SHAKE-256 of a secret of this process,
 which the operating system has drawn, and a label: the same label gives the same bits, so that two
-devices of one simulation draw one noise, and nobody outside the process can repeat it.
+devices of one simulation draw one noise, and nobody outside the process can repeat it. Labels are
+keys of 64 bits: the chance that two of N draws of a run share one is below N^2 / 2^65.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ import os
 import secrets
 from collections.abc import Callable
 from decimal import Decimal, localcontext
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -55,15 +55,13 @@ def secret_words(label: bytes) -> Words:
         nonlocal calls
         place = calls.to_bytes(8, "little")
         calls += 1
-        source = hashlib.shake_256(_secret() + place + label)
+        source = hashlib.shake_256(_SECRET + place + label)
         return np.frombuffer(source.digest(8 * count), np.uint64)
 
     return words
 
 
-@lru_cache(maxsize=1)
-def _secret() -> bytes:
-    return secrets.token_bytes(32)
+_SECRET: Final = secrets.token_bytes(32)  # drawn once, before any thread can ask for it
 
 
 def _candidates(count: int, bits: int, words: Words) -> NDArray[np.int64]:

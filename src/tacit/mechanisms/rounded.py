@@ -71,7 +71,7 @@ def noised(
 ) -> Tree:
     """The value with Gaussian noise of ``level * radius`` on the grid; works inside a program.
 
-    ``terms`` is how many bounded contributions a sum in floating point holds.
+    ``terms`` is how many bounded contributions were summed in floating point where one unit is.
     """
     parts = (value.high, value.low) if isinstance(value, Split) else (value,)
     leaves, structure = jax.tree.flatten(parts[0])
@@ -79,7 +79,7 @@ def noised(
     rows = jnp.stack(
         [jnp.concatenate([jnp.ravel(v).astype(dtype) for v in jax.tree.leaves(p)]) for p in parts]
     )
-    slack = SLACK if isinstance(value, Split) else SLACK + summed_slack(terms, dtype)
+    slack = SLACK + summed_slack(terms, dtype)
     numbers = jnp.stack([jnp.asarray(level, dtype), jnp.asarray(radius, dtype)])
     drawn = _from_host(key, rows, numbers, slack)
     pieces = jnp.split(drawn, np.cumsum([leaf.size for leaf in leaves])[:-1])

@@ -13,7 +13,7 @@ from typing import Any
 from tacit.accounting import Budget, DpEvent, Guarantee, compose, guarantee, repeated
 from tacit.accounting.calibration import Part, calibrate_split
 from tacit.accounting.calibration import calibrate as least_noise
-from tacit.accounting.events import SamplingScheme, Turns, in_turn
+from tacit.accounting.events import Poisson, SamplingScheme, Turns, in_turn
 from tacit.accounting.gaussian import gdp_mu
 from tacit.accounting.guarantee import NoiseFrom, Relation, Unit
 from tacit.algorithm import Algorithm, Phase, observer_of, releases, unit_of
@@ -49,6 +49,12 @@ class Plan:
         object.__setattr__(self, "rounds", rounds)
         object.__setattr__(self, "algorithm", planned)
         object.__setattr__(self, "_phases", planned.phases(self.task, self.population))
+        summed = [p for p in self._phases if any(r.at == "aggregate" for r in p.releases.values())]
+        if len(summed) > 1 and isinstance(charged_cohort(self._cohort, self.unit), Poisson):
+            raise TacitError(
+                "two exchanges of a round share one secret cohort, which is not accounted for: ask"
+                " everyone, or let groups take turns."
+            )
         if self.prelude is not None and self.prelude._promise != self._promise:
             raise TacitError("a prelude protects the same unit, in the same sense, as its run.")
 

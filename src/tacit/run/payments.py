@@ -47,9 +47,9 @@ class Payments:
         for charge in charges:
             round_, phase = charge.label.get("round"), charge.label.get("phase")
             same = planned.get((round_, phase)) == encode_event(charge.event)
-            if same:
+            if same or round_ == -1:
                 self._before.setdefault((round_, phase), []).append(charge.id)
-            elif round_ != -1:  # the prelude before round 0 looks after its own
+            else:
                 raise TacitError(
                     f"{folder.path} holds another run (what round {round_} was charged differs):"
                     " choose another folder."
@@ -58,13 +58,22 @@ class Payments:
     def resume(self, round_: int) -> None:
         """Continue before this round; a crash after its checkpoint may have left charges open."""
         self._paid = round_
-        if self._ledger is not None:
+        if self._repeatable and self._ledger is not None:
             self._ledger.done_all(
-                charge for (r, _), ids in self._before.items() if r < round_ for charge in ids
+                charge for (r, _), ids in self._before.items() if 0 <= r < round_ for charge in ids
             )
         if not self._repeatable:
-            self.wasted = any(round_ <= r for r, _ in self._before)
+            self._mark_done(round_)
+            paid = self._before.items()
+            self.wasted = any(round_ <= r or len(ids) > 1 for (r, _), ids in paid)
             self._before = {}
+
+    def _mark_done(self, round_: int) -> None:
+        """Of the charges for a round the last is the one that the checkpoint has."""
+        if self._ledger is not None:
+            self._ledger.done_all(
+                ids[-1] for (r, _), ids in self._before.items() if 0 <= r < round_
+            )
 
     def pay_ahead(self, until: int) -> None:
         """Pay for further rounds while the devices compute, where that can cost nothing twice."""

@@ -246,7 +246,8 @@ class Simulator:
             sums, clients = self._sum(phase, keys, members, clients, data, sent, round_)
             sums = lax.psum(sums, AXIS)
             key = stream.server(round_, number)
-            means = enter_server(phase, key, sums, round_, cohort.expected(everyone))
+            expected = cohort.expected(everyone)
+            means = enter_server(phase, key, sums, round_, expected, self.population)
             server = phase.server(server, means)
         return server, clients
 

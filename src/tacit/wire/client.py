@@ -22,14 +22,14 @@ import numpy as np
 from jax import Array
 
 from tacit import tree
-from tacit.accounting import Budget, DpEvent, Ledger
+from tacit.accounting import Budget, DpEvent, Everyone, Ledger, SamplingScheme, compose
 from tacit.algorithm import Algorithm, ClientData, Moment, Phase
 from tacit.boundary import leave_client
 from tacit.data.federation import Records
 from tacit.errors import BudgetError, TacitError
 from tacit.mechanisms.rounded import exact_noise
 from tacit.population import Population
-from tacit.release import At
+from tacit.release import PLACES, At
 from tacit.simulation.devices import Precision, precision
 from tacit.streams import Stream
 from tacit.tasks.base import Task
@@ -51,12 +51,15 @@ class Holdings:
 
     ``places`` says for which noise it pays: its own, or also the server's. ``covered`` may answer
     faster than the whole accounting whether an event of a round and phase fits into the budget.
+    ``prepaid`` are rounds and phases with secret cohorts that are paid as a whole: each is answered
+    once for that, and whatever else is asked is paid as if there were no secret.
     """
 
     ledger: Ledger | None = None
     budget: Budget | None = None
     places: tuple[At, ...] = ("step", "message")
     covered: Covered | None = None
+    prepaid: set[tuple[int, str]] | None = None
 
 
 class OwnFaultError(TacitError):
@@ -171,14 +174,31 @@ class WireClient:
 
     def _charge(self, phase: Phase, round_: int) -> int | None:
         """Pay for what this client noises itself, before it is computed."""
+        if self.holdings.prepaid is not None and self.holdings.ledger is not None:
+            return self._charge_sampled(phase, round_, self.holdings.prepaid, self.holdings.ledger)
         if not any(release.at in self.holdings.places for release in phase.releases.values()):
             return None
+        return self._pay(phase, round_, self._cohort, self.holdings.places)
+
+    def _charge_sampled(
+        self, phase: Phase, round_: int, prepaid: set[tuple[int, str]], ledger: Ledger
+    ) -> int | None:
+        """A planned round of a run that is paid as a whole is marked; others are paid in full."""
+        place = (round_, phase.name)
+        if place not in prepaid:
+            return self._pay(phase, round_, Everyone(), PLACES)
+        prepaid.remove(place)
+        return ledger.charge(compose(), run=self.run, round=round_, phase=phase.name)
+
+    def _pay(
+        self, phase: Phase, round_: int, cohort: SamplingScheme, places: tuple[At, ...]
+    ) -> int | None:
         event = phase.event(
             round_,
             relation=self.algorithm.relation,
-            cohort=self._cohort,
+            cohort=cohort,
             records=self._size,
-            places=self.holdings.places,
+            places=places,
         )
         ledger, budget = self.holdings.ledger, self.holdings.budget
         if ledger is None:

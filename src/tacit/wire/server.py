@@ -24,12 +24,13 @@ from jax import Array
 
 from tacit import tree
 from tacit.accounting import Ledger
-from tacit.accounting.events import in_turn
+from tacit.accounting.events import Poisson, in_turn
 from tacit.algorithm import Algorithm, Phase
 from tacit.boundary import addend, enter_server
 from tacit.errors import BudgetError, TacitError
 from tacit.mechanisms.rounded import exact_noise
 from tacit.population import Population
+from tacit.release import charged_cohort
 from tacit.simulation.devices import Precision, precision
 from tacit.streams import Stream
 from tacit.tasks.base import Params, Task
@@ -161,7 +162,7 @@ class WireServer:
                 continue
             sums = tree.add(sums, addend(phase, reply, self.population))
             sound.append(client)
-        if len(sound) < min(self._minimum, len(cohort)):
+        if len(sound) < min(self._minimum, len(cohort)) and not self._secret_cohort(phase):
             raise RepliesError(round_, self._minimum, excluded)
         self.counted.update(dict.fromkeys(sound, self._exchange))
         key = stream.server(round_, place)
@@ -171,12 +172,22 @@ class WireServer:
             self.ledger.done(charge)
         return excluded
 
+    def _secret_cohort(self, phase: Phase) -> bool:
+        """Whether the coins of a cohort are charged as secret: then no reply decides about a round.
+
+        A round that is drawn again until enough clients answer would be one in which somebody was
+        drawn, for all who know that they themselves have not answered.
+        """
+        scheme = self.algorithm.cohort.scheme(self.population.clients)
+        units = {r.unit for r in phase.releases.values() if r.at == "aggregate"}
+        return any(isinstance(charged_cohort(scheme, unit), Poisson) for unit in units)
+
     def _step(self, phase: Phase) -> Callable[[Any, Array, Tree, Array], Any]:
         expected = self.algorithm.cohort.expected(self.population.clients)
 
         def step(state: Any, key: Array, sums: Tree, round_: Array) -> Any:
             with exact_noise("system" if self._exact else None):
-                means = enter_server(phase, key, sums, round_, expected)
+                means = enter_server(phase, key, sums, round_, expected, self.population)
             return phase.server(state, means)
 
         return step
