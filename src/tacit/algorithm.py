@@ -115,7 +115,7 @@ class Phase:
         """
         due = {name: r for name, r in sorted(self.releases.items()) if r.at in places}
         summed = [r for r in due.values() if r.at == "aggregate"]
-        scheme = charged_cohort(cohort, summed[0].unit) if summed else cohort
+        scheme = charged_cohort(cohort, summed[0].unit) if summed else Everyone()
         noisy = not any(isinstance(r.mechanism, NoNoise) for r in summed)
         if isinstance(scheme, Poisson) and scheme.rate < 1 and noisy:
             # All fields share one coin: what is sampled is everything that the cohort releases.

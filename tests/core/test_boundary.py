@@ -15,6 +15,7 @@ from tacit.boundary import enter_server, leave_client
 from tacit.bounds import Clip, ClipScalar
 from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, NoNoise
+from tacit.population import Population
 from tacit.release import At, Release
 
 KEY = jax.random.key(0)
@@ -81,7 +82,7 @@ def test_messages_are_bounded_and_noised_and_aggregates_bounded_only() -> None:
     released, _ = leave_client(phase(fields), KEY, {"local": value, "central": value}, 0)
     assert np.linalg.norm(released["central"]) == pytest.approx(1, rel=1e-5)
     assert not np.allclose(released["local"], released["central"])
-    means = enter_server(phase(fields), KEY, released, 0, 4.0)
+    means = enter_server(phase(fields), KEY, released, 0, 4.0, Population((1,)))
     np.testing.assert_allclose(means["local"], released["local"] / 4, rtol=1e-6)
     assert not np.allclose(means["central"], released["central"] / 4)
 

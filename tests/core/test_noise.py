@@ -21,6 +21,7 @@ from tacit.boundary import enter_server, leave_client
 from tacit.bounds import Clip, ClipScalar
 from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, Laplace, Mechanism, NoNoise
+from tacit.population import Population
 from tacit.release import At, Release
 from tacit.sampling import FixedBatch
 from tacit.streams import Stream
@@ -184,7 +185,7 @@ def test_fields_of_a_message_and_of_an_aggregate_have_independent_noise() -> Non
         released, _ = leave_client(phase, KEY, {"x": zeros, "y": zeros}, 0)
         if at == "aggregate":
             assert not released["x"].any()
-            released = enter_server(phase, KEY, released, 0, 1.0)
+            released = enter_server(phase, KEY, released, 0, 1.0, Population((1,)))
         assert np.std(released["x"]) == pytest.approx(1, abs=0.05)
         assert uncorrelated(*(np.asarray(v) for v in released.values()))
 
@@ -195,7 +196,9 @@ def test_an_aggregate_is_noised_once_and_divided_by_the_expected_cohort() -> Non
         name="p", client=lambda *a: ({}, ()), server=lambda s, m: s, releases={"x": release}
     )
     total = jnp.full(DRAWS, 8.0)
-    mean = np.asarray(enter_server(phase, KEY, {"x": total}, 0, 4.0)["x"], np.float64)
+    mean = np.asarray(
+        enter_server(phase, KEY, {"x": total}, 0, 4.0, Population((1,)))["x"], np.float64
+    )
     law = stats.norm(loc=2.0, scale=3.0 * 0.5 / 4)
     assert p_value(mean, law) > 0.01
 
