@@ -75,10 +75,11 @@ def wait(process: subprocess.Popen[bytes], folder: Path, seconds: float = 240) -
         stop_marked(f"{FOLDER}={(folder / 'server').resolve()}")
 
 
-def test_bytes_of_real_processes_do_not_depend_on_the_records(
-    tmp_path: Path, started: list[subprocess.Popen[bytes]]
-) -> None:
-    captured = []
+def captured(
+    tmp_path: Path, started: list[subprocess.Popen[bytes]], script: str
+) -> list[list[bytes]]:
+    """What the sites of two federations with other records send to a server of this script."""
+    found = []
     for seed in (0, 1):
         folder = tmp_path / str(seed)
         federation(folder, seed)
@@ -87,41 +88,31 @@ def test_bytes_of_real_processes_do_not_depend_on_the_records(
             site = folder / "sites" / name
             command = [sys.executable, str(HERE / "erasing_site.py"), str(site), str(file)]
             started.append(start(command, site / "site.log"))
-        # The first model is the server's own draw: both federations begin from the same.
-        process = start(
-            [sys.executable, str(HERE / "same_start.py"), str(folder / "server")],
-            folder / "server.log",
-        )
+        command = [sys.executable, str(HERE / script), str(folder / "server")]
+        process = start(command, folder / "server.log")
         started.append(process)
         wait(process, folder)
-        captured.append([file.read_bytes() for file in files])
-    assert all(len(data) > 500 for data in captured[0])
-    assert captured[0] == captured[1]
+        found.append([file.read_bytes() for file in files])
+    return found
+
+
+def test_bytes_of_real_processes_do_not_depend_on_the_records(
+    tmp_path: Path, started: list[subprocess.Popen[bytes]]
+) -> None:
+    # The first model is the server's own draw: both federations begin from the same.
+    first, second = captured(tmp_path, started, "same_start.py")
+    assert all(len(data) > 500 for data in first)
+    assert first == second
 
 
 def test_a_dishonest_server_reads_nothing_from_real_processes(
     tmp_path: Path, started: list[subprocess.Popen[bytes]]
 ) -> None:
     """The adversary kit over TLS: two federations with other records answer the same bytes."""
-    captured = []
-    for seed in (0, 1):
-        folder = tmp_path / str(seed)
-        federation(folder, seed)
-        files = [tmp_path / f"{seed}-{name}.bin" for name in TWO]
-        for name, file in zip(TWO, files, strict=True):
-            site = folder / "sites" / name
-            command = [sys.executable, str(HERE / "erasing_site.py"), str(site), str(file)]
-            started.append(start(command, site / "site.log"))
-        process = start(
-            [sys.executable, str(HERE / "dishonest_server.py"), str(folder / "server")],
-            folder / "server.log",
-        )
-        started.append(process)
-        wait(process, folder)
-        assert progress_of(folder / "server")["metrics"]["requests"] > 5
-        captured.append([file.read_bytes() for file in files])
-    assert all(len(data) > 200 for data in captured[0])
-    assert captured[0] == captured[1]
+    first, second = captured(tmp_path, started, "dishonest_server.py")
+    assert progress_of(tmp_path / "0" / "server")["metrics"]["requests"] > 5
+    assert all(len(data) > 200 for data in first)
+    assert first == second
 
 
 def test_a_lying_site_is_left_out_by_a_real_server(
