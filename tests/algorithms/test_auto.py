@@ -188,9 +188,9 @@ def test_a_centre_that_would_be_noise_is_left_out_for_nearly_nothing() -> None:
         sizes=np.full(8, 6),
         names=whole.names[:8],
     )
-    result = train(Auto(), TASK, part, rounds=3, budget=BUDGET)
+    result = train(Auto(), TASK, part, rounds=3, budget=BUDGET, seed=0)
     assert not np.any(result.released["centre"])
-    assert np.any(train(Auto(), TASK, whole, rounds=3, budget=BUDGET).released["centre"])
+    assert np.any(train(Auto(), TASK, whole, rounds=3, budget=BUDGET, seed=0).released["centre"])
 
 
 def test_the_step_of_privunitg_follows_from_its_deviation() -> None:
@@ -430,7 +430,6 @@ def test_binary_logistic_regression_works_the_same() -> None:
         part: {**records, "y": (np.asarray(records["y"]) > 0).astype(np.int32)}
         for part, records in (("records", data.records), ("test", data.test or {}))
     }
-    result = train(
-        Auto(), Logistic(features=FEATURES), replace(data, classes=2, **both), budget=BUDGET
-    )
+    two = replace(data, classes=2, **both)
+    result = train(Auto(), Logistic(features=FEATURES), two, budget=BUDGET, seed=0)
     assert result.metrics["test/accuracy"] > 0.9

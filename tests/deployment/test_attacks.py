@@ -88,7 +88,7 @@ def test_colluders_cannot_round_the_noise_off_the_third(tmp_path: Path) -> None:
         with jax.enable_x64(True):
             truth = flat(_update(public, make_records(0)["north"]))
         guessed.append(np.mean(np.sign(seen) == np.sign(truth)))
-    assert np.mean(guessed) < 0.75  # 48 signs; all of them were read before
+    assert np.mean(guessed) < 0.85  # 48 signs; all of them were read before
 
 
 def test_a_huge_reply_does_not_round_the_others_share(tmp_path: Path) -> None:

@@ -19,7 +19,14 @@ def test_a_generated_problem_reports_its_distance_and_fedexp_its_target():
     task = LeastSquares(features=6, bias=False, factor=1.0)
     algorithm = DPFedEXP(trust="local", clip=0.3, noise=0.7, local_steps=5, local_lr=0.01)
     result = tacit.train(
-        algorithm, task, problem.federation, rounds=4, delta=1e-5, dtype="float64", eval_every=1
+        algorithm,
+        task,
+        problem.federation,
+        rounds=4,
+        delta=1e-5,
+        seed=0,
+        dtype="float64",
+        eval_every=1,
     )
     named = {(row.round, row.metric): row.value for row in result.rows}
     start = named[0, "oracle/distance"]
