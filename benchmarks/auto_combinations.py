@@ -28,14 +28,13 @@ from tacit.algorithms.one_gradient import State
 from tacit.data import federate
 from tacit.data.federation import Federation
 from tacit.mechanisms import Gaussian
-from tacit.planning import Plan, calibrate
 from tacit.planning.allocation import dynamic_levels
 from tacit.planning.auto_plan import rounds_for
 from tacit.population import Population
 from tacit.release import Release
 from tacit.run.loop import Settings
 from tacit.run.parallel import over_cores
-from tacit.run.training import run_plan
+from tacit.run.run import Run
 from tacit.sampling import PoissonCohort
 from tacit.tasks.registry import make as make_task
 
@@ -137,11 +136,9 @@ def run(work: Work) -> dict[str, Any]:
         task = make_task(name, shape=shape, classes=data.classes, **options)
         algorithm, budget = VARIANTS[work.variant][work.number], Budget(work.epsilon, DELTA)
         rounds = rounds_for(Auto(), task, population, budget)
-        plan = calibrate(Plan.of(algorithm, task, population, rounds), budget)
-        settings = Settings(
-            seed=seed, delta=DELTA, budget=budget, eval_every=plan.rounds, oracle=False
-        )
-        result = run_plan(plan, data, settings)
+        settings = Settings(seed=seed, eval_every=rounds, oracle=False)
+        planned = Run.of(algorithm, task, data, rounds=rounds, budget=budget, settings=settings)
+        result = planned.train()
         assert result.guarantee.epsilon <= work.epsilon * (1 + 1e-9)
         found.append(100 * result.metrics["test/accuracy"])
     key = [work.task, work.clients, work.epsilon, work.variant, work.number]

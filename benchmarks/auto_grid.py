@@ -46,16 +46,13 @@ from tacit.data import federate
 from tacit.data.federation import Federation
 from tacit.errors import TacitError
 from tacit.features.rows import unit_rows, with_x
-from tacit.planning import Plan, calibrate
-from tacit.planning.auto_plan import rounds_for
-from tacit.population import Population
-from tacit.run.folder import RunFolder
 from tacit.run.loop import Settings
 from tacit.run.parallel import over_cores
-from tacit.run.training import run_plan
+from tacit.run.run import Run
 from tacit.tasks.registry import make as make_task
 
 DELTA = 1e-5
+AT_THE_END = 10**6  # rounds between two looks
 BUDGETS = (0.5, 2.0, 8.0)
 FRESH = (1, 2, 3)
 Draw = np.random.Generator
@@ -180,18 +177,20 @@ def federation(task: str, clients: int, seed: int, unit: bool) -> Federation:
 def run(algorithm: Algorithm, place: Place, seed: int, setting: Any) -> dict[str, Any]:
     """One run with its ledger; accuracy of the returned model on the public test set."""
     data = federation(place.task, place.clients, seed, unit=setting.get("unit", False))
-    population = Population(tuple(int(n) for n in data.sizes))
     budget = Budget(place.epsilon, DELTA)
     name = "logistic" if data.classes == 2 else "multinomial"
     model = make_task(name, shape=data.records["x"].shape[1:], classes=data.classes)
-    rounds = setting.get("rounds") or rounds_for(algorithm, model, population, budget)
-    plan = calibrate(Plan.of(algorithm, model, population, rounds), budget)
     begun = perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(
-            seed=seed, delta=DELTA, budget=budget, eval_every=plan.rounds, oracle=False
+        planned = Run.of(
+            algorithm,
+            model,
+            data,
+            rounds=setting.get("rounds"),
+            budget=budget,
+            settings=Settings(seed=seed, eval_every=AT_THE_END, oracle=False),
         )
-        result = run_plan(plan, data, settings, RunFolder(folder))
+        result = planned.train(folder)
         spent = Ledger.read(Path(folder) / "ledger.jsonl").guarantee(DELTA)
     verified = spent.epsilon == result.guarantee.epsilon <= place.epsilon * (1 + 1e-9)
     return {

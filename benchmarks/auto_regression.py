@@ -24,14 +24,12 @@ from tacit.accounting import Budget
 from tacit.algorithms import Auto
 from tacit.data import federate
 from tacit.data.federation import Federation
-from tacit.planning import Plan, calibrate
-from tacit.planning.auto_plan import rounds_for
-from tacit.population import Population
 from tacit.run.loop import Settings
-from tacit.run.training import run_plan
+from tacit.run.run import Run
 from tacit.tasks.linear import LeastSquares
 
 DELTA = 1e-5
+AT_THE_END = 10**6  # rounds between two looks
 SEEDS = (0, 1, 2)
 PLACES = (
     ("diabetes", 100),
@@ -90,13 +88,10 @@ def best_fit(data: Federation) -> float:
 
 def run(data: Federation, epsilon: float, kappa: float | None, seed: int) -> float:
     """R squared of one run on the test set."""
-    population = Population(tuple(int(n) for n in data.sizes))
     task = LeastSquares(features=data.records["x"].shape[1], bias=True)
     algorithm, budget = Auto(kappa=kappa), Budget(epsilon, DELTA)
-    rounds = rounds_for(algorithm, task, population, budget)
-    plan = calibrate(Plan.of(algorithm, task, population, rounds), budget)
-    settings = Settings(seed=seed, delta=DELTA, budget=budget, eval_every=rounds, oracle=False)
-    result = run_plan(plan, data, settings)
+    settings = Settings(seed=seed, eval_every=AT_THE_END, oracle=False)
+    result = Run.of(algorithm, task, data, budget=budget, settings=settings).train()
     assert result.guarantee.epsilon <= epsilon * (1 + 1e-9)
     return float(result.metrics["test/r2"])
 

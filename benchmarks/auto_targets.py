@@ -28,14 +28,12 @@ from tacit.algorithm import Algorithm
 from tacit.algorithms import Auto, AutoLocal
 from tacit.data import Dataset, federate, load
 from tacit.data.federation import Federation
-from tacit.planning import Plan, calibrate
-from tacit.planning.auto_plan import rounds_for
-from tacit.population import Population
 from tacit.run.loop import Settings
-from tacit.run.training import run_plan
+from tacit.run.run import Run
 from tacit.tasks.registry import make as make_task
 
 DELTA = 1e-5
+AT_THE_END = 10**6  # rounds between two looks
 # 1: rounds 1/(40 s1), the last five models; 2: 1/(10 s1), the last sixth, a floor of 0.05;
 # 3: a floor of 0.02 (local messages have none: D's rows of 2 and 3 are alike).
 RULE = 3
@@ -109,19 +107,17 @@ def run(name: str, epsilon: float, seed: int) -> dict[str, Any]:
     """One run of a task at a budget."""
     target, budget = TARGETS[name], Budget(epsilon, DELTA)
     data = federation(target, seed)
-    population = Population(tuple(int(n) for n in data.sizes))
     task = make_task("multinomial", shape=data.records["x"].shape[1:], classes=data.classes)
-    rounds = rounds_for(target.algorithm, task, population, budget)
-    plan = calibrate(Plan.of(target.algorithm, task, population, rounds), budget)
-    settings = Settings(seed=seed, delta=DELTA, budget=budget, eval_every=rounds, oracle=False)
+    settings = Settings(seed=seed, eval_every=AT_THE_END, oracle=False)
+    planned = Run.of(target.algorithm, task, data, budget=budget, settings=settings)
     begun = perf_counter()
-    result = run_plan(plan, data, settings)
+    result = planned.train()
     return {
         "task": name,
         "rule": RULE,
         "epsilon": epsilon,
         "seed": seed,
-        "rounds": rounds,
+        "rounds": result.rounds,
         "accuracy": 100 * result.metrics["test/accuracy"],
         "guarantee": result.guarantee.sentence(),
         "seconds": perf_counter() - begun,

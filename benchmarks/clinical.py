@@ -23,11 +23,11 @@ from tacit.algorithms import FedAvg
 from tacit.cli.run import example_text
 from tacit.data import Dataset, load
 from tacit.data.federation import Federation, Records
+from tacit.evaluation import Evaluator
 from tacit.planning import Plan
 from tacit.population import Population
-from tacit.run.build import prepare
-from tacit.run.config import RunConfig, changed
-from tacit.simulation import Simulator
+from tacit.run import Run, RunConfig, Settings
+from tacit.run.config import changed
 
 SETS = {"heart-disease": "accuracy", "tcga-brca": "concordance"}
 EPSILONS = (8.0, 2.0)
@@ -35,7 +35,7 @@ EPSILONS = (8.0, 2.0)
 
 def plans(name: str, dataset: Dataset) -> dict[str, tuple[Plan, Federation, dict[str, Any]]]:
     """What to train: pooled, FedAvg, and each budget."""
-    plain = prepare(RunConfig.from_dict(tomllib.loads(example_text(name))))
+    plain = Run.from_config(RunConfig.from_dict(tomllib.loads(example_text(name))))
     algorithm = plain.plan.algorithm
     assert isinstance(algorithm, FedAvg)
     everyone = Population((len(dataset.records["x"]),))
@@ -50,24 +50,24 @@ def plans(name: str, dataset: Dataset) -> dict[str, tuple[Plan, Federation, dict
     private = tomllib.loads(example_text(f"{name}-private"))
     for epsilon in EPSILONS:
         wanted = RunConfig.from_dict(changed(private, [f"privacy.epsilon={epsilon}"]))
-        made = prepare(wanted)
-        promise = made.plan.guarantee(made.delta).as_dict()
+        made = Run.from_config(wanted)
+        promise = made.plan.guarantee(made.settings.delta).as_dict()
         found[f"dp-fedavg-record, epsilon {epsilon:g}"] = (made.plan, made.federation, promise)
     return found
 
 
-def measured(simulator: Simulator, params: Any, dataset: Dataset, metric: str) -> dict[str, float]:
+def measured(evaluate: Evaluator, params: Any, dataset: Dataset, metric: str) -> dict[str, float]:
     """The metric on each centre's test records where it is defined, their mean, and all at once."""
     assert dataset.test is not None and dataset.natural is not None
     owners = dataset.test_groups[dataset.natural]
     found: dict[str, float] = {}
     for centre in dict.fromkeys(owners.tolist()):
         part: Records = {k: v[owners == centre] for k, v in dataset.test.items()}
-        score = simulator.evaluate(params, part).get(metric)
+        score = evaluate(params, part).get(metric)
         if score is not None:
             found[centre] = score
     found["mean of centres"] = statistics.fmean(found.values())
-    found["all test records"] = simulator.evaluate(params, dataset.test)[metric]
+    found["all test records"] = evaluate(params, dataset.test)[metric]
     return found
 
 
@@ -76,12 +76,12 @@ def benchmark(name: str, metric: str, seeds: int) -> dict[str, Any]:
     dataset = load(name)
     rows: dict[str, Any] = {}
     for label, (plan, federation, promise) in plans(name, dataset).items():
-        simulator = Simulator(plan.algorithm, plan.task, federation)
+        run = Run(plan, federation, Settings(eval_every=plan.rounds, oracle=False))
+        evaluate = Evaluator(plan.algorithm, plan.task, "float32")
         scores = []
         for seed in range(seeds):
-            simulator.reseed(seed)
-            state = simulator.advance(simulator.init(), 0, plan.rounds)
-            scores.append(measured(simulator, simulator.params(state), dataset, metric))
+            params = run.with_seed(seed).train().params
+            scores.append(measured(evaluate, params, dataset, metric))
         rows[label] = {
             "rounds": plan.rounds,
             "guarantee": promise,

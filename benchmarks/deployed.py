@@ -21,7 +21,7 @@ from tacit.deployment.processes import marked, start, stop, stop_marked
 from tacit.deployment.serving import FOLDER
 from tacit.deployment.settings import Public
 from tacit.deployment.setup import Wanted, make_federation
-from tacit.run.config import RunConfig, read_toml, to_toml
+from tacit.run.config import RunConfig, as_toml, read_toml
 
 
 def kill_server(folder: Path, server: subprocess.Popen[bytes]) -> None:
@@ -103,7 +103,7 @@ def _made(
         np.savez(site / "records.npz", x=x, y=rng.integers(0, classes, size).astype(np.int32))
         values = read_toml(site / "site.toml")
         values["data"] = {"path": "records.npz"}
-        (site / "site.toml").write_text(to_toml(values))
+        (site / "site.toml").write_text(as_toml(values))
     return public
 
 

@@ -97,10 +97,8 @@ def ledger() -> dict[str, Any]:
     from benchmarks.speed.works import WORKS
     from tacit.planning import Plan
     from tacit.population import Population
-    from tacit.run.folder import RunFolder
     from tacit.run.loop import Progress, Settings
-    from tacit.run.training import run_plan
-    from tacit.simulation.tuning import tuned
+    from tacit.run.run import Run, Shared
 
     found: dict[str, Any] = {}
     for name, rounds in (("W1", 40), ("W3", 200)):
@@ -108,7 +106,7 @@ def ledger() -> dict[str, Any]:
         federation = federation_of(work)
         population = Population(tuple(int(n) for n in federation.sizes))
         plan = Plan(algorithm_of(work), task_of(work), population, rounds)
-        simulator = tuned(plan.algorithm, plan.task, federation)
+        shared = Shared()
         times: dict[bool, list[float]] = {True: [], False: []}
         for number in range(11):
             for kept in (True, False):
@@ -117,12 +115,10 @@ def ledger() -> dict[str, Any]:
                 def note(_: Progress, moments: list[float] = moments) -> None:
                     moments.append(time.perf_counter())
 
-                settings = Settings(
-                    seed=number, delta=DELTA, eval_every=rounds, oracle=False, on_progress=note
-                )
+                settings = Settings(seed=number, delta=DELTA, eval_every=rounds, oracle=False)
+                run = Run(plan, federation, settings, shared=shared)
                 with tempfile.TemporaryDirectory() as place:
-                    folder = RunFolder(Path(place) / "run") if kept else None
-                    run_plan(plan, federation, settings, folder, simulator)
+                    run.train(Path(place) / "run" if kept else None, on_progress=note)
                 if number:  # the first of each compiles
                     times[kept].append(moments[-1] - moments[0])
         ratios = [a / b for a, b in zip(times[True], times[False], strict=True)]

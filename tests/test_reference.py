@@ -64,7 +64,7 @@ from tacit.planning.allocation import dynamic_levels, static_levels
 from tacit.planning.norm_paper import key_quantity, theorem_variance
 from tacit.planning.scaffnew_plan import ScaffNewProblem, scaffnew_plan
 from tacit.population import Population
-from tacit.simulation.devices import precision
+from tacit.precision import precision
 from tacit.tasks.base import Task
 from tacit.tasks.prox import WeightedL1Box
 

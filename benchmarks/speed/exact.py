@@ -19,8 +19,8 @@ from benchmarks.speed.tacit_side import algorithm_of, federation_of, silent_roun
 from benchmarks.speed.works import WORKS, Work, flat
 from tacit import Simulator
 from tacit.population import Population
+from tacit.precision import precision
 from tacit.sampling import FixedBatch
-from tacit.simulation.devices import precision
 from tacit.streams import Stream
 
 SIZES: dict[str, dict[str, Any]] = {

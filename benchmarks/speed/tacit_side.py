@@ -23,12 +23,11 @@ from benchmarks.speed.works import SIDE, Floats, Work, data, flat, start
 from tacit import DPFedAvg, DynamicLDP, Federation, Plan, RecordDPFedAvg, Simulator, span
 from tacit.algorithm import Algorithm
 from tacit.population import Population
-from tacit.run.folder import RunFolder
+from tacit.precision import Precision
 from tacit.run.loop import Progress, Settings
-from tacit.run.training import run_plan
+from tacit.run.run import Run, Shared
 from tacit.sampling import FixedCohort, FullCohort
 from tacit.simulation import RunState
-from tacit.simulation.devices import Precision
 from tacit.simulation.tuning import tuned
 from tacit.tasks import make
 from tacit.tasks.base import Task
@@ -72,12 +71,12 @@ class TacitSide(Side):
             eval_every=last,
             dtype=self.dtype,
             oracle=False,
-            on_progress=count,
         )
+        run = Run(plan, self.federation, settings, shared=Shared(self.simulator))
         place = Path(tempfile.mkdtemp(prefix="tacit-run-"))
         try:
             begun = time.perf_counter()
-            result = run_plan(plan, self.federation, settings, RunFolder(place), self.simulator)
+            result = run.train(place, on_progress=count)
             self._whole = time.perf_counter() - begun
         finally:
             shutil.rmtree(place)

@@ -19,3 +19,7 @@ class DataError(TacitError):
 
 class ConfigError(TacitError):
     """A configuration with an unknown key, a wrong type or an impossible value."""
+
+
+class NoPrivacyWarning(UserWarning):
+    """A training that protects nobody: no noise, or noise that no finite epsilon describes."""

@@ -37,9 +37,9 @@ from tacit.planning.adaptdp_paper import (
     equation_3_noise,
 )
 from tacit.population import Population
+from tacit.precision import precision
 from tacit.release import Release
 from tacit.run import train
-from tacit.simulation.devices import precision
 from tacit.tasks.linear import Quadratic
 
 DELTA = 1e-4

@@ -29,9 +29,8 @@ from tacit.planning import Plan, calibrate
 from tacit.planning.auto_plan import MOST, enough_rounds, rounds_for, step_size
 from tacit.population import Population
 from tacit.run import train
-from tacit.run.folder import RunFolder
 from tacit.run.loop import Settings
-from tacit.run.training import run_plan
+from tacit.run.run import Run
 from tacit.sampling import PoissonCohort
 from tacit.simulation import Simulator
 from tacit.tasks.linear import LeastSquares
@@ -145,7 +144,7 @@ def test_least_squares_is_learnt_and_needs_no_setting(
     found = plan.algorithm
     assert isinstance(found, (Auto, AutoLocal))
     assert (found.usual_kappa, found.prior) == (0.3, False)
-    result = run_plan(plan, data, Settings(seed=1, delta=budget.delta, budget=budget))
+    result = Run(plan, data, Settings(seed=1, delta=budget.delta, budget=budget)).train()
     assert result.metrics["test/r2"] > least
     assert result.guarantee.epsilon <= budget.epsilon
 
@@ -262,13 +261,13 @@ def test_few_clients_give_the_mean_up_to_half_of_mu() -> None:
 
 def test_the_ledger_of_a_run_with_a_prelude_is_its_plan(tmp_path: Path) -> None:
     plan = calibrate(Plan.of(Auto(), TASK, POPULATION, 5), BUDGET)
-    settings = Settings(seed=1, delta=BUDGET.delta, budget=BUDGET, digest="auto")
-    first = run_plan(plan, clustered(), settings, RunFolder(tmp_path))
+    settings = Settings(seed=1, delta=BUDGET.delta, budget=BUDGET)
+    first = Run(plan, clustered(), settings).train(tmp_path)
     ledger = Ledger.read(tmp_path / "ledger.jsonl")
     assert ledger.guarantee(BUDGET.delta).epsilon == first.guarantee.epsilon
     assert [c.label["round"] for c in ledger.charges] == [-1, 0, 1, 2, 3, 4]
     assert json.loads((tmp_path / "centre.json").read_text()) == first.released
-    again = run_plan(plan, clustered(), settings, RunFolder(tmp_path))
+    again = Run(plan, clustered(), settings).train(tmp_path)
     assert again.released == first.released
     assert again.metrics == first.metrics
 

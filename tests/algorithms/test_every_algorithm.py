@@ -35,10 +35,10 @@ from tacit.algorithm import releases, unit_of
 from tacit.data.federation import Federation
 from tacit.errors import TacitError
 from tacit.mechanisms import NoNoise
+from tacit.precision import precision
 from tacit.release import PLACES, At, Release
-from tacit.run.rounding import require_exact_noise
+from tacit.run.exactness import require_exact_noise
 from tacit.simulation import Simulator
-from tacit.simulation.devices import precision
 from tacit.streams import Stream
 from tacit.wire.client import Holdings, WireClient
 from tacit.wire.codec import encode

@@ -15,9 +15,9 @@ from registry import CASES, Case
 from tacit import tree
 from tacit.accounting import Ledger
 from tacit.run import folder as folders
-from tacit.run.folder import RunFolder
 from tacit.run.loop import Settings
-from tacit.run.training import Result, run_plan
+from tacit.run.result import Result
+from tacit.run.run import Run, Shared
 
 DELTA = 1e-5
 FILES = ("metrics.csv", "model.npz")
@@ -27,8 +27,9 @@ THOROUGH = ("dp-fedavg", "dp-scaffnew")
 
 
 def run(case: Case, path: Path) -> Result:
-    settings = Settings(seed=SEED, delta=DELTA, eval_every=1, dtype="float64", digest=case.id)
-    return run_plan(plan_of(case), case.federation(0), settings, RunFolder(path), simulator(case))
+    settings = Settings(seed=SEED, delta=DELTA, eval_every=1, dtype="float64")
+    shared = Shared(simulator=simulator(case))
+    return Run(plan_of(case), case.federation(0), settings, shared=shared).train(path)
 
 
 class Killed(BaseException):
@@ -57,7 +58,7 @@ def killed_at(point: int, writes: list[str]) -> Iterator[None]:
 
             patch.setattr(owner, name, write)
 
-        watch(folders, "_replace")
+        watch(folders, "write_atomically")
         watch(Ledger, "charge_all")
         watch(Ledger, "done_all")
         watch(Ledger, "create")

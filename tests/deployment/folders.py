@@ -11,7 +11,7 @@ import numpy as np
 from tacit.data.federation import Federation
 from tacit.deployment.settings import Public
 from tacit.deployment.setup import Wanted, make_federation
-from tacit.run.config import RunConfig, read_toml, to_toml
+from tacit.run.config import RunConfig, as_toml, read_toml
 
 SIZES = {"north": 5, "east": 7, "south": 6}
 FEATURES = 3
@@ -72,7 +72,7 @@ def make(
         values = read_toml(site / "site.toml")
         values["data"] = {"path": "records.npz"}
         values["policy"] |= {**generous, **(policy or {})}
-        (site / "site.toml").write_text(to_toml(values))
+        (site / "site.toml").write_text(as_toml(values))
     return public
 
 

@@ -18,7 +18,7 @@ from tacit.deployment.coordinator import Coordinator
 from tacit.deployment.inmemory import InMemory, Tap
 from tacit.deployment.outcome import Status
 from tacit.errors import TacitError
-from tacit.run.config import RunConfig, read_toml, to_toml
+from tacit.run.config import RunConfig, as_toml, read_toml
 from tacit.streams import Stream
 from tacit.wire.codec import decode, encode
 
@@ -47,7 +47,7 @@ class Federated:
     def run(self, transport: Any = None) -> Any:
         server = self.folder / "server"
         values = read_toml(server / "server.toml")
-        (server / "server.toml").write_text(to_toml({**values, "wait": 0.2}))
+        (server / "server.toml").write_text(as_toml({**values, "wait": 0.2}))
         return Coordinator(
             server,
             transport or self.sites,

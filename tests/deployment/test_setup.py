@@ -18,7 +18,7 @@ from tacit.deployment.setup import Wanted, make_federation
 from tacit.deployment.site import Site
 from tacit.deployment.wanted import wanted
 from tacit.errors import ConfigError
-from tacit.run.config import read_toml, to_toml
+from tacit.run.config import as_toml, read_toml
 
 
 def mode(path: Path) -> int:
@@ -214,6 +214,6 @@ def test_a_site_file_with_a_typo(tmp_path: Path) -> None:
     path = tmp_path / "f" / "sites" / "north" / "site.toml"
     values = read_toml(path)
     values["policy"]["trust_sever"] = True
-    path.write_text(to_toml(values))
+    path.write_text(as_toml(values))
     with pytest.raises(ConfigError, match=r"site\.toml has no key 'policy\.trust_sever'"):
         load_site(path.parent)

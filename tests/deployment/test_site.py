@@ -16,7 +16,7 @@ from tacit.accounting import Ledger
 from tacit.deployment.settings import Public
 from tacit.deployment.site import Site
 from tacit.errors import DataError, LedgerError, TacitError
-from tacit.run.config import read_toml, to_toml
+from tacit.run.config import as_toml, read_toml
 from tacit.wire.codec import decode, encode
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
@@ -211,7 +211,7 @@ def test_files_are_private(tmp_path: Path) -> None:
 def _changed(folder: Path, **policy: Any) -> None:
     values = read_toml(folder / "site.toml")
     values["policy"] |= policy
-    (folder / "site.toml").write_text(to_toml(values))
+    (folder / "site.toml").write_text(as_toml(values))
 
 
 def test_a_ledger_counts_one_thing(tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_records_must_be_what_is_public(tmp_path: Path) -> None:
 def test_a_name_that_is_not_in_the_federation(tmp_path: Path) -> None:
     _, folder = opened(tmp_path)
     values = read_toml(folder / "site.toml")
-    (folder / "site.toml").write_text(to_toml({**values, "name": "west"}))
+    (folder / "site.toml").write_text(as_toml({**values, "name": "west"}))
     with pytest.raises(TacitError, match="not this site, 'west'"):
         Site(folder)
 

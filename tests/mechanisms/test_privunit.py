@@ -31,8 +31,8 @@ from tacit.mechanisms.privunit import (
     scalar_sq_norm,
     sq_norm_constants,
 )
+from tacit.precision import Precision, precision
 from tacit.simulation.constants import traced
-from tacit.simulation.devices import Precision, precision
 
 RULES: tuple[GammaRule, ...] = ("exact", "A", "B")
 

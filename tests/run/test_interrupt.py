@@ -66,7 +66,7 @@ def test_an_interrupt_that_the_collector_swallowed_stops_the_run() -> None:
             press_while_collecting()
 
     with pytest.raises(KeyboardInterrupt):
-        train(NOISY, TASK, FEDERATION, rounds=1000, eval_every=1, on_progress=watch)
+        train(NOISY, TASK, FEDERATION, delta=1e-5, rounds=1000, eval_every=1, on_progress=watch)
     assert seen == [1, 2]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
@@ -104,11 +104,19 @@ def test_an_interrupt_in_the_middle_of_a_stretch_loses_nothing(
 
     monkeypatch.setattr(Simulator, "advance", press)
     with pytest.raises(KeyboardInterrupt):
-        train(NOISY, TASK, FEDERATION, rounds=500, eval_every=500, delta=1e-5, out=tmp_path)
+        train(
+            NOISY,
+            TASK,
+            FEDERATION,
+            delta=1e-5,
+            rounds=500,
+            eval_every=500,
+            out=tmp_path,
+        )
     charges = list(Ledger.read(tmp_path / "ledger.jsonl").charges)
     assert len(charges) >= 4
     assert all(charge.done for charge in charges)
-    result = train(NOISY, TASK, FEDERATION, rounds=500, eval_every=500, delta=1e-5, out=tmp_path)
+    result = train(NOISY, TASK, FEDERATION, delta=1e-5, rounds=500, eval_every=500, out=tmp_path)
     assert result.rounds == 500
     assert len(list(Ledger.read(tmp_path / "ledger.jsonl").charges)) == 500
 
@@ -126,7 +134,7 @@ def test_a_thread_trains_without_touching_signals() -> None:
     rounds: list[int] = []
 
     def work() -> None:
-        rounds.append(train(NOISY, TASK, FEDERATION, rounds=2).rounds)
+        rounds.append(train(NOISY, TASK, FEDERATION, delta=1e-5, rounds=2).rounds)
 
     thread = threading.Thread(target=work)
     thread.start()

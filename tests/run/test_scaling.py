@@ -19,12 +19,11 @@ from tacit.data.own import own_data
 from tacit.data.preprocessing import Preprocessing
 from tacit.data.waiting import Scaling, rescaled
 from tacit.errors import ConfigError, DataError, TacitError
-from tacit.run import scaling
-from tacit.run.build import Prepared, prepare
+from tacit.run import prelude as scaling
 from tacit.run.config import RunConfig
 from tacit.run.folder import RunFolder
-from tacit.run.loop import Settings
-from tacit.run.training import Result, run_plan
+from tacit.run.result import Result
+from tacit.run.run import Run
 from tacit.simulation import Simulator
 
 SIZES = {"north": 120, "south": 80, "west": 100}
@@ -62,21 +61,19 @@ def config(clinics: Path, **changes: Any) -> RunConfig:
     return RunConfig.from_dict(values | changes)
 
 
-def run(prepared: Prepared, folder: Path | None = None) -> Result:
-    settings = Settings(seed=3, delta=prepared.delta, budget=prepared.budget, digest="d")
-    where = RunFolder(folder) if folder is not None else None
-    return run_plan(prepared.plan, prepared.federation, settings, where)
+def run(prepared: Run, folder: Path | None = None) -> Result:
+    return prepared.with_seed(3).train(folder)
 
 
 class Finished(NamedTuple):
-    prepared: Prepared
+    prepared: Run
     folder: Path
     result: Result
 
 
 @pytest.fixture(scope="module")
 def finished(clinics: Path, tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    prepared, folder = prepare(config(clinics)), tmp_path_factory.mktemp("run")
+    prepared, folder = Run.from_config(config(clinics)), tmp_path_factory.mktemp("run")
     return Finished(prepared, folder, run(prepared, folder))
 
 
@@ -92,7 +89,7 @@ def test_plan_and_ledger_agree_and_keep_the_budget(clinics: Path, finished: Fini
     assert replace(result.guarantee, uncharged=()) == planned
     assert result.guarantee.uncharged == ("the metrics called oracle, which look at the records",)
     assert 0.999 * 4 <= planned.epsilon <= 4
-    without = prepare(config(clinics, data=ranged(clinics))).plan
+    without = Run.from_config(config(clinics, data=ranged(clinics))).plan
     assert without.algorithm.noise < prepared.plan.algorithm.noise  # type: ignore[attr-defined]
 
 
@@ -109,7 +106,7 @@ def test_a_large_budget_finds_the_mean_and_the_scale(clinics: Path, name: str) -
         privacy={"epsilon": 1e5, "delta": 1e-4, "scaling_share": 0.5},
         algorithm={"name": name},
     )
-    found = released(prepare(generous))
+    found = released(Run.from_config(generous))
     ages = [
         np.loadtxt(clinics / f"{client}.csv", delimiter=",", skiprows=1, usecols=1)
         for client in SIZES
@@ -120,20 +117,20 @@ def test_a_large_budget_finds_the_mean_and_the_scale(clinics: Path, name: str) -
     assert found["age"][1] == pytest.approx(scale, abs=1.5)
 
 
-def released(prepared: Prepared) -> Scaling:
+def released(prepared: Run) -> Scaling:
     assert prepared.plan.prelude is not None
-    outcome = scaling.opened(prepared.plan.prelude, prepared.federation, 3, "float32")[1]
+    outcome = scaling.opened(prepared.plan, prepared.federation, 3, "float32")[1]
     return {name: (found["mean"], found["scale"]) for name, found in outcome.items()}
 
 
 def test_without_privacy_the_release_is_exact_and_the_sentence_says_so(clinics: Path) -> None:
-    prepared = prepare(config(clinics, privacy="none", algorithm={"name": "fedavg"}))
+    prepared = Run.from_config(config(clinics, privacy="none", algorithm={"name": "fedavg"}))
     assert released(prepared)["age"][0] == pytest.approx(50, abs=2)
     assert "no privacy is guaranteed" in prepared.plan.guarantee(0.0).sentence()
 
 
 def test_a_stated_noise_serves_both(clinics: Path) -> None:
-    prepared = prepare(config(clinics, privacy={"noise": 3.0, "delta": 1e-4}))
+    prepared = Run.from_config(config(clinics, privacy={"noise": 3.0, "delta": 1e-4}))
     assert prepared.plan.prelude is not None
     assert prepared.plan.prelude.algorithm.noise == 3.0  # type: ignore[attr-defined]
     assert prepared.plan.algorithm.noise == 3.0  # type: ignore[attr-defined]
@@ -180,6 +177,8 @@ def test_a_crash_between_charge_and_file_costs_one_charge(
     folder = tmp_path / "run"
 
     def crash(self: RunFolder, name: str, text: str) -> None:
+        if name == "config.toml":
+            return
         assert Ledger.read(self.ledger).find(round=-1, phase="moments") == [0]
         raise KeyboardInterrupt
 
@@ -199,7 +198,7 @@ def test_the_prelude_draws_noise_of_its_own(finished: Finished) -> None:
     simulator = Simulator(prelude.algorithm, prelude.task, finished.prepared.federation, seed=3)
     before, first = (
         float(simulator.advance(simulator.init(), round_, 1).server.params["mean"][0])
-        for round_ in (-1, 0)
+        for round_ in (finished.prepared.plan.opening_round, 0)
     )
     assert before != first
 
@@ -227,7 +226,7 @@ def test_a_wrong_share_is_one_sentence(
 def test_a_share_without_a_column_is_refused(clinics: Path) -> None:
     privacy = {"epsilon": 4.0, "delta": 1e-4, "scaling_share": 0.1}
     with pytest.raises(ConfigError, match="nothing to pay for"):
-        prepare(config(clinics, privacy=privacy, data=ranged(clinics)))
+        Run.from_config(config(clinics, privacy=privacy, data=ranged(clinics)))
 
 
 @pytest.mark.parametrize(
@@ -242,14 +241,14 @@ def test_a_wrong_column_is_one_sentence(clinics: Path, spec: dict[str, Any], sen
     data = ranged(clinics)
     data["columns"]["age"] = spec
     with pytest.raises(ConfigError, match=sentence):
-        prepare(config(clinics, data=data))
+        Run.from_config(config(clinics, data=data))
 
 
 def test_the_command_says_what_is_released(clinics: Path, tmp_path: Path) -> None:
-    from tacit.run.config import to_toml
+    from tacit.run.config import as_toml
 
     path = tmp_path / "run.toml"
-    path.write_text(to_toml(config(clinics).as_dict()))
+    path.write_text(as_toml(config(clinics).as_dict()))
     out = tmp_path / "out"
     shown = CliRunner().invoke(app, ["run", str(path), "--out", str(out), "--json"])
     assert shown.exit_code == 0, shown.output
@@ -262,17 +261,19 @@ def test_a_prelude_that_is_lost_is_paid_again_within_the_budget(
     clinics: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a seed it is another release; killed three times it had spent 2.2 of 2."""
-    prepared = prepare(config(clinics))
-    settings = Settings(delta=prepared.delta, budget=prepared.budget, digest="d")
+    prepared = Run.from_config(config(clinics))
+    write = RunFolder.write_text
 
-    def full(*args: object) -> None:
-        raise OSError("killed")
+    def full(self: RunFolder, name: str, text: str) -> None:
+        if name != "config.toml":
+            raise OSError("killed")
+        write(self, name, text)
 
     for _ in range(2):
         with pytest.MonkeyPatch.context() as patch, pytest.raises(OSError, match="killed"):
             patch.setattr(RunFolder, "write_text", full)
-            run_plan(prepared.plan, prepared.federation, settings, RunFolder(tmp_path))
-    result = run_plan(prepared.plan, prepared.federation, settings, RunFolder(tmp_path))
+            prepared.train(tmp_path)
+    result = prepared.train(tmp_path)
     before = Ledger.read(tmp_path / "ledger.jsonl").find(round=-1)
     assert len(before) == 3
     assert result.guarantee.epsilon <= 4.0

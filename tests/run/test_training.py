@@ -15,13 +15,14 @@ from tacit.algorithm import Algorithm
 from tacit.algorithms import Auto, DPFedAvg, DPFedEXP, DynamicLDP, FedAvg, RecordDPFedAvg
 from tacit.data.federation import Federation
 from tacit.errors import BudgetError, TacitError
-from tacit.planning import Plan, calibrate
+from tacit.planning import Plan, calibrate, rounds_within
 from tacit.population import Population
 from tacit.run import train
+from tacit.run.exactness import chosen_precision
 from tacit.run.folder import RunFolder, load_model
 from tacit.run.loop import Progress, Settings
-from tacit.run.rounding import chosen_precision
-from tacit.run.training import Result, rounds_within, run_plan
+from tacit.run.result import Result
+from tacit.run.run import Run
 from tacit.tasks.logistic import Logistic
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
@@ -82,9 +83,8 @@ def test_the_ten_line_api(tmp_path: Path) -> None:
 def test_training_stops_before_the_budget_is_exceeded(tmp_path: Path) -> None:
     plan = plan_of(NOISY, 50)
     budget = Budget(plan.guarantee(DELTA, rounds=3).epsilon * 1.01, DELTA)
-    result = run_plan(
-        plan, FEDERATION, Settings(delta=DELTA, budget=budget), RunFolder(tmp_path / "run")
-    )
+    settings = Settings(delta=DELTA, budget=budget)
+    result = Run(plan, FEDERATION, settings).train(tmp_path / "run")
     assert result.rounds == 3
     assert "covers 3 of the 50 rounds" in str(result.stopped)
     assert result.guarantee.epsilon <= budget.epsilon < plan.guarantee(DELTA, rounds=4).epsilon
@@ -99,27 +99,28 @@ def test_a_schedule_is_not_spread_anew_when_training_stops_early(tmp_path: Path)
     budget = Budget(0.6 * whole, DELTA)
     rounds = rounds_within(plan, budget)
     assert 0 < rounds < 6
-    result = run_plan(
-        plan, FEDERATION, Settings(delta=DELTA, budget=budget), RunFolder(tmp_path / "run")
-    )
+    settings = Settings(delta=DELTA, budget=budget)
+    result = Run(plan, FEDERATION, settings).train(tmp_path / "run")
     assert result.guarantee.epsilon <= budget.epsilon
     assert spent(tmp_path / "run") == result.guarantee.epsilon
 
 
 def test_not_even_one_round_fits() -> None:
     with pytest.raises(BudgetError, match="not even one round"):
-        run_plan(
+        Run(
             plan_of(DPFedAvg(noise=0.1), 3),
             FEDERATION,
             Settings(delta=DELTA, budget=Budget(0.1, DELTA)),
-        )
+        ).train()
 
 
 def test_no_noise_never_fits_a_budget() -> None:
     with pytest.raises(TacitError, match="no noise"):
         calibrate(plan_of(FedAvg(), 2), Budget(1.0, DELTA))
     with pytest.raises(BudgetError, match="not even one round"):
-        run_plan(plan_of(FedAvg(), 2), FEDERATION, Settings(delta=DELTA, budget=Budget(1.0, DELTA)))
+        Run(
+            plan_of(FedAvg(), 2), FEDERATION, Settings(delta=DELTA, budget=Budget(1.0, DELTA))
+        ).train()
 
 
 def run(path: Path, algorithm: Algorithm = NOISY, rounds: int = 3, **more: Any) -> Result:
@@ -177,7 +178,7 @@ def test_a_damaged_checkpoint_is_one_sentence(tmp_path: Path) -> None:
 
 def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
     run(tmp_path)
-    with pytest.raises(TacitError, match="expected"):
+    with pytest.raises(TacitError, match="holds another run"):
         run(tmp_path, dataclasses.replace(NOISY, server="adam"))
 
 
@@ -198,7 +199,7 @@ def test_a_run_in_float64_keeps_its_bits(tmp_path: Path) -> None:
 
 def test_an_oracle_can_be_closed() -> None:
     settings = Settings(delta=DELTA, oracle=False)
-    result = run_plan(plan_of(NOISY, 1), FEDERATION, settings)
+    result = Run(plan_of(NOISY, 1), FEDERATION, settings).train()
     assert {name.split("/")[0] for name in result.metrics} == {"test"}
 
 
@@ -225,10 +226,10 @@ def test_real_noise_is_never_drawn_twice_and_lost_rounds_stay_spent(tmp_path: Pa
     settings = Settings(delta=DELTA, budget=Budget(4.0, DELTA), eval_every=40)
     folder = RunFolder(tmp_path)
     with pytest.raises(CrashError):
-        run_plan(plan, FEDERATION, dataclasses.replace(settings, on_progress=crashing(3)), folder)
+        Run(plan, FEDERATION, settings).train(folder.path, on_progress=crashing(3))
     lost = [c.label["round"] for c in Ledger.read(tmp_path / "ledger.jsonl").charges]
     assert 3 <= len(lost) < 40  # nothing was saved: all of them are lost
-    result = run_plan(plan, FEDERATION, settings, folder)
+    result = Run(plan, FEDERATION, settings).train(folder.path)
     charges = list(Ledger.read(tmp_path / "ledger.jsonl").charges)
     assert [c.label["round"] for c in charges] == lost + list(range(result.rounds))
     assert [c.done for c in charges] == [False] * len(lost) + [True] * result.rounds
@@ -248,8 +249,8 @@ def test_an_interrupt_loses_nothing_that_was_paid_for(
     settings = Settings(delta=DELTA, budget=Budget(4.0, DELTA), eval_every=1)
     plan, folder = calibrate(plan_of(NOISY, 5), Budget(4.0, DELTA)), RunFolder(tmp_path)
     with pytest.raises(KeyboardInterrupt):
-        run_plan(plan, FEDERATION, dataclasses.replace(settings, on_progress=press), folder)
-    result = run_plan(plan, FEDERATION, settings, folder)
+        Run(plan, FEDERATION, settings).train(folder.path, on_progress=press)
+    result = Run(plan, FEDERATION, settings).train(folder.path)
     assert result.rounds == 5
     assert len(list(Ledger.read(tmp_path / "ledger.jsonl").charges)) == 5
 
@@ -259,7 +260,7 @@ def test_noise_without_a_seed_cannot_be_taken_off() -> None:
     plan = calibrate(plan_of(NOISY, 1), Budget(0.1, DELTA))
 
     def model(seed: int | None) -> np.ndarray:
-        result = run_plan(plan, FEDERATION, Settings(seed=seed, delta=DELTA))
+        result = Run(plan, FEDERATION, Settings(seed=seed, delta=DELTA)).train()
         return np.concatenate([np.ravel(v) for v in tree.to_named(result.params).values()])
 
     known = model(0)
@@ -302,9 +303,8 @@ def test_a_run_that_stopped_at_its_budget_stays_there(tmp_path: Path) -> None:
     plan = calibrate(plan_of(NOISY, 40), budget)
     settings = Settings(delta=DELTA, budget=budget, eval_every=40)
     with pytest.raises(CrashError):
-        crash = dataclasses.replace(settings, on_progress=crashing(3))
-        run_plan(plan, FEDERATION, crash, RunFolder(tmp_path))
-    results = [run_plan(plan, FEDERATION, settings, RunFolder(tmp_path)) for _ in range(2)]
+        Run(plan, FEDERATION, settings).train(tmp_path, on_progress=crashing(3))
+    results = [Run(plan, FEDERATION, settings).train(tmp_path) for _ in range(2)]
     assert results[0].rounds == results[1].rounds < 40
     assert results[1].guarantee.epsilon <= 2.0
 

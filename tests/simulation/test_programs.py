@@ -16,9 +16,9 @@ from tacit import DPFedAvg, Simulator
 from tacit.algorithms import DPFedEXP, DynamicLDP, RecordDPFedAvg
 from tacit.data import federate
 from tacit.population import Population
+from tacit.precision import precision
 from tacit.simulation import programs
 from tacit.simulation.constants import traced
-from tacit.simulation.devices import precision
 from tacit.simulation.layout import AXIS
 from tacit.tasks import make
 

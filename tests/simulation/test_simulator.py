@@ -143,7 +143,7 @@ def test_a_stretch_is_as_good_as_its_rounds() -> None:
         assert ours.tobytes() == theirs.tobytes()
 
 
-def test_evaluation_in_chunks_is_evaluation() -> None:
+def test_evaluation_in_chunks_is_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     records = {"x": rng.standard_normal((23, 3)), "y": rng.integers(0, 2, 23)}
     task = Logistic(features=3, l2=0.5)
@@ -151,7 +151,9 @@ def test_evaluation_in_chunks_is_evaluation() -> None:
     simulator = Simulator(FedAvg(), task, data, dtype="float64")
     with jax.enable_x64(True):
         params = {"w": jnp.asarray([0.3, -1.0, 2.0]), "b": jnp.asarray(0.1)}
-    small, whole = (simulator.evaluate(params, records, chunk=c) for c in (5, 100))
+    whole = simulator.evaluate(params, records)
+    monkeypatch.setattr("tacit.evaluation._AT_ONCE", 5)
+    small = simulator.evaluate(params, records)
     z = records["x"] @ np.array([0.3, -1.0, 2.0]) + 0.1
     signs = 1 - 2 * records["y"]
     loss = np.log1p(np.exp(signs * z)).mean() + 0.25 * (0.09 + 1 + 4 + 0.01)

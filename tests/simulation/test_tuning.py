@@ -76,10 +76,9 @@ def test_a_run_has_a_device_for_every_core():
     script = (
         "import os, jax, tomllib\n"
         "from importlib import resources\n"
-        "from tacit.run.build import prepare\n"
-        "from tacit.run.config import RunConfig\n"
+        "from tacit.run import Run, RunConfig\n"
         "text = (resources.files('tacit.examples') / 'digits-dp-fedavg.toml').read_text()\n"
-        "prepare(RunConfig.from_dict(tomllib.loads(text))).simulator(None)\n"
+        "Run.from_config(RunConfig.from_dict(tomllib.loads(text))).simulator()\n"
         "assert len(jax.devices()) == os.cpu_count(), jax.devices()\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -75,6 +75,26 @@ def make(name: str, **given: Any) -> Algorithm:
     return cls(**checked)
 
 
+def spelled(algorithm: Algorithm) -> dict[str, Any] | None:
+    """The name and options that ``make`` turns into this algorithm; None if it has no name."""
+    name = next((n for n in ALGORITHMS if find(n) is type(algorithm)), None)
+    if name is None:
+        return None
+    fields = {f.name: f for f in dataclasses.fields(find(name))}  # type: ignore[arg-type]
+    own = {key: getattr(algorithm, key) for key in fields if key not in _FROM_PLAN}
+    cohort = own.pop(_COHORT, FullCohort())
+    given = {key: value for key, value in own.items() if value != fields[key].default}
+    return {"name": name, **given, **_spelled_cohort(cohort)}
+
+
+def _spelled_cohort(cohort: Cohort) -> dict[str, Any]:
+    if isinstance(cohort, PoissonCohort):
+        return {"cohort_rate": cohort.rate}
+    if isinstance(cohort, FixedCohort):
+        return {"cohort_size": cohort.size}
+    return {"cohort_groups": cohort.groups} if isinstance(cohort, TurnsCohort) else {}
+
+
 def _cohort(cohort_rate: Any, cohort_size: Any, cohort_groups: Any) -> Cohort | None:
     if sum(given is not None for given in (cohort_rate, cohort_size, cohort_groups)) > 1:
         raise ConfigError(

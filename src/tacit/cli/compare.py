@@ -142,14 +142,14 @@ def _keep(outcomes: Mapping[str, Outcome], metric: str, out: Path, variants: lis
     import json
 
     from tacit.report.curves import draw_curves
-    from tacit.run.config import to_toml
+    from tacit.run.config import as_toml
 
     out.mkdir(parents=True, exist_ok=True)
     lines = {name: _line(outcome, metric) for name, outcome in outcomes.items()}
     (out / "compare.json").write_text(json.dumps({"metric": metric, "runs": lines}, indent=2))
     for number, variant in enumerate(variants):
         (out / f"{number:03d}.toml").write_text(
-            f"# {variant.name}\n{to_toml(variant.config.as_dict())}", encoding="utf-8"
+            f"# {variant.name}\n{as_toml(variant.config.as_dict())}", encoding="utf-8"
         )
     first = {name: next(iter(outcome.rows.values())) for name, outcome in outcomes.items()}
     draw_curves(first, metric, out / "compare.svg", f"{metric}, first seed")

@@ -21,10 +21,10 @@ def demo(
     """Train on digits over 100 clients: without privacy, and at two budgets."""
     import tomllib
 
-    from tacit.cli.run import example_text, train_prepared
+    from tacit.cli.run import example_text, trained
     from tacit.report.curves import draw_curves
-    from tacit.run.build import prepare
-    from tacit.run.config import RunConfig, changed
+    from tacit.run import Run, RunConfig
+    from tacit.run.config import changed
 
     private = tomllib.loads(example_text("digits-dp-fedavg"))
     wanted: dict[str, dict[str, Any]] = {
@@ -37,8 +37,8 @@ def demo(
     if not json:
         show.sentence("Digits, 100 clients with skewed labels: what does privacy cost?")
     for name, values in wanted.items():
-        prepared = prepare(RunConfig.from_dict(values))
-        results[name] = train_prepared(prepared, None, None, quiet=json)
+        planned = Run.from_config(RunConfig.from_dict(values).with_seed(None))
+        results[name] = trained(planned, None, quiet=json)
     out.mkdir(parents=True, exist_ok=True)
     picture = draw_curves(
         {name: result.rows for name, result in results.items()},

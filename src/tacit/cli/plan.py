@@ -14,7 +14,7 @@ from tacit.errors import ConfigError
 if TYPE_CHECKING:
     from tacit.accounting import Budget
     from tacit.planning.advice import Candidate, Problem
-    from tacit.planning.rehearsal import Rehearsed
+    from tacit.run.rehearsal import Rehearsed
 
 
 class TrustName(StrEnum):
@@ -143,7 +143,7 @@ def _simulate(
 ) -> list[Rehearsed]:
     from rich.console import Console
 
-    from tacit.planning.rehearsal import public_federation, rehearse
+    from tacit.run.rehearsal import public_federation, rehearse
 
     records, features, classes = shape
     federation = public_federation(problem.population.clients, records, features, classes)
@@ -236,7 +236,7 @@ def _write(
 ) -> dict[str, str]:
     """A picture of the bound over T, and a configuration to start from."""
     from tacit.report.bound import draw_bound
-    from tacit.run.config import to_toml
+    from tacit.run.config import as_toml
 
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -259,7 +259,7 @@ def _write(
             config["train"] = {"rounds": problem.rounds}
         path = out / "config.toml"
         path.write_text(
-            "# Name your data in [data], then: tacit run config.toml\n" + to_toml(config)
+            "# Name your data in [data], then: tacit run config.toml\n" + as_toml(config)
         )
         files["configuration"] = str(path)
     return files

@@ -13,10 +13,7 @@ from tacit.errors import ConfigError
 from tacit.nearest import nearest
 
 if TYPE_CHECKING:
-    from tacit.run.build import Prepared
-    from tacit.run.config import RunConfig
-    from tacit.run.training import Result
-    from tacit.simulation import Simulator
+    from tacit.run import Result, Run, RunConfig
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
@@ -34,31 +31,28 @@ def run(
     json: Json = False,
 ) -> None:
     """Train a model over clients within a stated budget."""
-    from tacit.run.build import prepare
-    from tacit.run.rounding import require_exact_noise
+    from tacit.run import Run
 
-    settings, base, out = _settings(config, example, changes or [], out, resume)
+    settings, out = _settings(config, example, changes or [], out, resume)
     if seeds > 1:  # an experiment: its seeds are known
         settings = settings.with_seed(settings.train.seed or 0)
-    prepared = prepare(settings, base=base)
-    if settings.train.seed is None:
-        require_exact_noise(prepared.plan)
+    planned = Run.from_config(settings)
+    planned.check()
     if not json:
-        _announce(prepared)
+        _announce(planned)
     if dry:
         if json:
-            show.as_json(_plan(prepared))
+            show.as_json(planned.as_dict())
         return
-    first = settings.train.seed
-    results, simulator = [], prepared.simulator(first)
+    results = []
     for number in range(seeds):
-        folder = _folder_of(out, number, seeds)
-        seed = None if first is None else first + number
-        results.append(train_prepared(prepared, seed, folder, simulator, quiet=json))
+        seed = settings.train.seed
+        one = planned if seed is None else planned.with_seed(seed + number)
+        results.append(trained(one, _folder_of(out, number, seeds), quiet=json))
     if json:
-        show.as_json(_as_dict(prepared, results, out))
+        show.as_json(_as_dict(planned, results, out))
     else:
-        _report(prepared, results, out)
+        _report(planned, results, out)
 
 
 def examples(json: Json = False) -> None:
@@ -77,9 +71,10 @@ def _settings(
     changes: list[str],
     out: Path | None,
     resume: Path | None,
-) -> tuple[RunConfig, Path, Path | None]:
-    """The configuration, the folder its paths start from, and the folder to write to."""
-    from tacit.run.config import RunConfig, changed
+) -> tuple[RunConfig, Path | None]:
+    """The configuration, its files named from the root, and the folder to write to."""
+    from tacit.run.config import RunConfig, changed, read_toml
+    from tacit.run.spelled import refuse_python
 
     given = [source for source in (config, example, resume) if source is not None]
     if len(given) != 1:
@@ -89,14 +84,16 @@ def _settings(
             raise ConfigError("a resumed run keeps its configuration and its folder.")
         if not (resume / "config.toml").exists():
             raise ConfigError(f"{resume} holds no run: there is no config.toml in it.")
-        return RunConfig.load(resume / "config.toml"), Path(), resume
+        values = read_toml(resume / "config.toml")
+        refuse_python(values)
+        return RunConfig.from_dict(values), resume
     if example is not None:
         import tomllib
 
         values = changed(tomllib.loads(example_text(example)), changes)
-        return RunConfig.from_dict(values), Path(), out
+        return RunConfig.from_dict(values), out
     assert config is not None
-    return RunConfig.load(config, changes).anchored(config.parent), Path(), out
+    return RunConfig.load(config, changes).anchored(config.parent), out
 
 
 def _folder_of(out: Path | None, number: int, seeds: int) -> Path | None:
@@ -105,80 +102,18 @@ def _folder_of(out: Path | None, number: int, seeds: int) -> Path | None:
     return out if seeds == 1 else out / f"seed-{number}"
 
 
-def train_prepared(
-    prepared: Prepared,
-    seed: int | None,
-    out: Path | None,
-    simulator: Simulator | None = None,
-    *,
-    quiet: bool,
-) -> Result:
-    """Run what is prepared with progress, and keep it in a folder if one is given."""
+def trained(planned: Run, out: Path | None, *, quiet: bool) -> Result:
+    """Train with progress, and keep the run in a folder if one is given."""
     from tacit.cli.progress import Watch
-    from tacit.run.config import to_toml
-    from tacit.run.folder import RunFolder
-    from tacit.run.loop import Settings
-    from tacit.run.training import run_plan
 
-    train = prepared.config.train
-    config = prepared.config.with_seed(seed)
-    folder = RunFolder(out) if out is not None else None
-    if folder is not None and not folder.started:
-        folder.write_text("config.toml", to_toml(config.as_dict()))
-    with Watch(
-        "training" if seed is None else f"seed {seed}", prepared.plan.rounds, quiet=quiet
-    ) as watch:
-        settings = Settings(
-            seed=seed,
-            delta=prepared.delta,
-            budget=prepared.budget,
-            eval_every=train.eval_every,
-            dtype=train.dtype,
-            block=train.block,
-            oracle=train.oracle,
-            digest=config.digest(),
-            on_progress=watch,
-        )
-        result = run_plan(prepared.plan, prepared.federation, settings, folder, simulator)
-    if folder is not None:
-        from tacit.report.run_pictures import draw_run
-
-        folder.write_summary(
-            {
-                "guarantee": result.guarantee.as_dict(),
-                "metrics": result.metrics,
-                "scaling": _scaling(result),
-                "rounds": result.rounds,
-                "seed": seed,
-                "versions": _versions(),
-            }
-        )
-        draw_run(result, folder.path, prepared.config.algorithm.name, prepared.federation.title)
-    return result
+    seed = planned.settings.seed
+    title = "training" if seed is None else f"seed {seed}"
+    with Watch(title, planned.plan.rounds, quiet=quiet) as watch:
+        return planned.train(out, on_progress=watch)
 
 
-def _plan(prepared: Prepared) -> dict[str, Any]:
-    plan = prepared.plan
-    noise = getattr(plan.algorithm, "noise", 0.0)
-    return {
-        "data": prepared.federation.title,
-        "clients": plan.population.clients,
-        "records": plan.population.records,
-        "smallest_client": plan.population.smallest,
-        "rounds": plan.rounds,
-        "algorithm": prepared.config.algorithm.name,
-        "noise": noise if isinstance(noise, (int, float)) else list(noise),
-        "expected_cohort": plan.algorithm.cohort.expected(plan.population.clients),
-        "released_scaling": list(prepared.waiting),
-        "released_centre": plan.prelude is not None and not prepared.waiting,
-        "notes": plan.algorithm.notes(plan.population, prepared.delta),
-        "warnings": plan.warnings(),
-        **plan.guarantee(prepared.delta, noise_from=prepared.config.train.noise_from).as_dict(),
-    }
-
-
-def _announce(prepared: Prepared) -> None:
-    plan = _plan(prepared)
+def _announce(planned: Run) -> None:
+    plan = planned.as_dict()
     show.sentence(
         f"{plan['data']}: {plan['records']} records of {plan['clients']} clients"
         f" (the smallest holds {plan['smallest_client']}), {plan['rounds']} rounds of"
@@ -202,9 +137,9 @@ def _announce(prepared: Prepared) -> None:
         show.sentence(f"Warning: {warning}")
 
 
-def _as_dict(prepared: Prepared, results: list[Result], out: Path | None) -> dict[str, Any]:
+def _as_dict(planned: Run, results: list[Result], out: Path | None) -> dict[str, Any]:
     return {
-        **_plan(prepared),
+        **planned.as_dict(),
         **results[0].guarantee.as_dict(),
         "rounds": results[0].rounds,
         "stopped": results[0].stopped,
@@ -217,7 +152,7 @@ def _scaling(result: Result) -> dict[str, dict[str, float]]:
     return {name: {"mean": mean, "scale": scale} for name, (mean, scale) in result.scaling.items()}
 
 
-def _report(prepared: Prepared, results: list[Result], out: Path | None) -> None:
+def _report(planned: Run, results: list[Result], out: Path | None) -> None:
     import statistics
 
     rows = []
@@ -234,7 +169,7 @@ def _report(prepared: Prepared, results: list[Result], out: Path | None) -> None
     for name, (mean, scale) in results[0].scaling.items():
         show.sentence(f"Released scaling of {name}: mean {mean:.4g}, scale {scale:.4g}.")
     show.sentence(results[0].guarantee.sentence())
-    if len(results) > 1 and prepared.delta > 0:
+    if len(results) > 1 and planned.settings.delta > 0:
         show.sentence(
             f"This holds for each of the {len(results)} runs alone: publishing all"
             f" {len(results)} models costs the budget {len(results)} times."
@@ -265,9 +200,3 @@ def _about(text: str) -> str:
             break
         lines.append(line.removeprefix("#").strip())
     return " ".join(lines)
-
-
-def _versions() -> dict[str, str]:
-    from importlib.metadata import version
-
-    return {name: version(name) for name in ("tacit", "jax", "dp-accounting", "numpy", "scipy")}

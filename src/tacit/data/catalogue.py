@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,7 @@ def federate(
     column: str = "",
     held_out: float = 0.0,
     held_out_clients: float = 0.0,
+    take: int | None = None,
     root: str | Path | None = None,
     reader: Mapping[str, Any] | None = None,
     **options: Any,
@@ -87,24 +89,53 @@ def federate(
     """Give a dataset's records to clients.
 
     ``split`` is a name of :data:`SPLITS` (default: natural where there are owners, else iid) and
-    ``options`` are that split's own (``alpha``, ``labels_per_client``, ``iid_share``). ``held_out``
-    tests on a share of every client's records, ``held_out_clients`` on a share of the clients; both
-    replace the public test set. A dataset given by name is loaded from ``root`` with the options
-    ``reader``; a generated one has clients of its own, made with ``clients`` and ``seed``.
+    ``options`` are that split's own (``alpha``, ``labels_per_client``, ``iid_share``). ``take``
+    keeps so many records, drawn with the seed, before they are split. ``held_out`` tests on a share
+    of every client's records, ``held_out_clients`` on a share of the clients; both replace the
+    public test set. A dataset given by name is loaded from ``root`` with the options ``reader``; a
+    generated one has clients of its own, made with ``clients`` and ``seed``.
     """
-    if isinstance(dataset, str) and describe(dataset).kind == "generated":
-        whole = _generated(dataset, split, clients, seed, {**(reader or {}), **options})
+    named = dataset if isinstance(dataset, str) else None
+    if named is not None and describe(named).kind == "generated":
+        if take is not None:
+            raise ConfigError(f"{named} is generated: say how many records it has, not take.")
+        whole = _generated(named, split, clients, seed, {**(reader or {}), **options})
     else:
         if isinstance(dataset, str):
             dataset = load(dataset, root=root, **(reader or {}))
-        whole = _split(dataset, split, clients, seed, column, options)
+        whole = _split(_taken(dataset, take, seed), split, clients, seed, column, options)
     if held_out and held_out_clients:
         raise ConfigError("give held_out or held_out_clients, not both.")
     if held_out:
-        return with_held_out(*hold_out(whole, held_out, seed=seed))
-    if held_out_clients:
-        return with_held_out(*leave_out_share(whole, held_out_clients, seed=seed))
-    return whole
+        whole = with_held_out(*hold_out(whole, held_out, seed=seed))
+    elif held_out_clients:
+        whole = with_held_out(*leave_out_share(whole, held_out_clients, seed=seed))
+    if named is None:
+        return whole
+    given = {
+        "name": named,
+        "split": split,
+        "clients": clients,
+        "seed": seed,
+        "column": column,
+        "held_out": held_out,
+        "held_out_clients": held_out_clients,
+        "take": take,
+        "root": None if root is None else str(Path(root).resolve()),
+        "reader": reader,
+        **options,
+    }
+    return replace(whole, source={"data": {k: v for k, v in given.items() if v}})
+
+
+def _taken(dataset: Dataset, take: int | None, seed: int) -> Dataset:
+    """The dataset, or so many records of it, drawn with the seed."""
+    if take is None:
+        return dataset
+    if not 1 <= take <= len(dataset):
+        raise ConfigError(f"take is {take}: give a number from 1 to {len(dataset)}.")
+    chosen = np.random.default_rng(seed).permutation(len(dataset))[:take]
+    return dataset.take(np.sort(chosen))
 
 
 def _generated(

@@ -7,6 +7,7 @@ their columns described, or a ``public`` file of the same columns to take the de
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ _MEANING = ("columns", "target", "targets", "drop")
 _TESTING = ("test", "held_out", "held_out_clients", "seed")
 _KINDS: Mapping[str, tuple[str, tuple[type, ...]]] = {
     **dict.fromkeys(
-        ("clients", "seed", "labels_per_client", "classes"), ("a whole number", (int,))
+        ("clients", "seed", "labels_per_client", "classes", "take"), ("a whole number", (int,))
     ),
     **dict.fromkeys(
         ("alpha", "iid_share", "held_out", "held_out_clients"), ("a number", (int, float))
@@ -36,7 +37,7 @@ _KINDS: Mapping[str, tuple[str, tuple[type, ...]]] = {
     "drop": ("a list", (list, tuple)),
 }
 _NAMED = (
-    *("name", "root", "reader", "split", "clients", "column", "seed"),
+    *("name", "root", "reader", "split", "clients", "column", "seed", "take"),
     *("alpha", "equal_sizes", "labels_per_client", "iid_share", "held_out", "held_out_clients"),
 )
 
@@ -46,14 +47,30 @@ def from_config(config: Mapping[str, Any], *, base: str | Path = ".") -> Federat
 
     Columns that wait for a release are refused: ``before_release`` takes them.
     """
-    return _read(config, base, bounded=False)[0]
+    return _named(config, base, _read(config, base, bounded=False)[0])
 
 
 def before_release(
     config: Mapping[str, Any], *, base: str | Path = "."
 ) -> tuple[Federation, tuple[Waiting, ...]]:
     """The same with waiting columns in their public ranges, and which columns these are."""
-    return _read(config, base, bounded=True)
+    federation, waiting = _read(config, base, bounded=True)
+    return _named(config, base, federation), waiting
+
+
+def _named(config: Mapping[str, Any], base: str | Path, federation: Federation) -> Federation:
+    """The federation with the section that makes it again, its files named from the root."""
+    return replace(federation, source={"data": anchored(config, base)})
+
+
+def anchored(config: Mapping[str, Any], base: str | Path) -> dict[str, Any]:
+    """The section with its files named from the root, so that it can be read anywhere."""
+    named = {
+        key: str((Path(base) / config[key]).resolve())
+        for key in ("path", "public", "test", "root")
+        if isinstance(config.get(key), str)
+    }
+    return {**config, **named}
 
 
 def _read(

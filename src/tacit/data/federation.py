@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ class Federation:
     title: str = "federation"
     optimum: NDArray[np.float64] | None = None  # of a generated problem, which is nobody's data
     test_from: Literal["public", "clients"] = "public"
+    source: Mapping[str, Any] | None = None  # the sections of a configuration that make it again
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", np.asarray(self.sizes, dtype=np.int64))

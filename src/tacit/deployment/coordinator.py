@@ -20,9 +20,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from tacit.accounting import Budget, DpEvent, Ledger
-from tacit.algorithms.prelude import Prelude
+from tacit.algorithms.prelude import Prelude, Released
 from tacit.deployment.allowance import Allowance, planned_events
-from tacit.deployment.outcome import Outcome, Status, refusal_in, says
+from tacit.deployment.outcome import Status, refusal_in, says
 from tacit.deployment.records import test_records
 from tacit.deployment.settings import Public, load_server
 from tacit.deployment.site import JOIN, PREPARE, PREPARED
@@ -30,8 +30,10 @@ from tacit.deployment.testing import PublicTest
 from tacit.deployment.transport import Transport
 from tacit.errors import BudgetError, TacitError
 from tacit.planning import Plan
+from tacit.precision import precision
+from tacit.run.config import as_toml
 from tacit.run.folder import Checkpoint, Row, RunFolder
-from tacit.simulation.devices import precision
+from tacit.run.result import Result
 from tacit.streams import Stream
 from tacit.wire.client import Covered
 from tacit.wire.codec import encode
@@ -61,11 +63,14 @@ class Coordinator:
         self.round, self.rows = 0, list[Row]()
         self._test = self._public_test()
         self._outcome: bytes | None = None  # what the prelude said, as a message
+        self._released: Released | None = None
         self._ready: set[int] = set()  # the sites that have confirmed it
 
-    def run(self) -> Outcome:
+    def run(self) -> Result:
         """Everything that is left of the run."""
         plan = self.plan
+        if not self.run_folder.started:
+            self.run_folder.write_text("config.toml", as_toml(self.public.run.as_dict()))
         with self.run_folder.open_ledger(
             unit=plan.unit,
             relation=plan.relation,
@@ -173,6 +178,7 @@ class Coordinator:
             self.run_folder.write_text(before.file, json.dumps(outcome) + "\n")
         text = path.read_text(encoding="utf-8").strip()
         self._outcome = encode(PREPARE, {}, {**self._labels(ledger), "released": text})
+        self._released = json.loads(text)
         if self._test is not None:
             self._test.prepare(json.loads(text))
 
@@ -245,9 +251,7 @@ class Coordinator:
 
     def _save(self, server: WireServer, ledger: Ledger) -> None:
         self.run_folder.write_metrics(self.rows)
-        self.run_folder.write_checkpoint(
-            Checkpoint(self.round, self._state(server), ledger.head, self.public.digest)
-        )
+        self.run_folder.write_checkpoint(Checkpoint(self.round, self._state(server), ledger.head))
 
     def _release_accuracy(self, server: WireServer, ledger: Ledger) -> None:
         plan = self.public.evaluation
@@ -263,28 +267,21 @@ class Coordinator:
         self.rows.append(Row(self.round, "released/accuracy", float(last.state.extra)))
         self._save(server, ledger)
 
-    def _finish(self, server: WireServer, ledger: Ledger, stopped: str | None) -> Outcome:
+    def _finish(self, server: WireServer, ledger: Ledger, stopped: str | None) -> Result:
         privacy = self.public.run.privacy
         delta = 0.0 if privacy == "none" else float(privacy.delta or 0.0)
-        outcome = Outcome(
+        result = Result(
             params=server.params,
             rounds=self.round,
             rows=self.rows,
             guarantee=ledger.guarantee(delta),
             stopped=stopped,
+            released=self._released or {},
         )
-        self.run_folder.write_model(outcome.params)
-        self.run_folder.write_summary(
-            {
-                "guarantee": outcome.guarantee.as_dict(),
-                "metrics": outcome.metrics,
-                "rounds": self.round,
-                "stopped": stopped,
-                "digest": self.public.digest,
-            }
-        )
+        self.run_folder.write_model(result.params)
+        self.run_folder.write_summary(result.summary(seed=None, digest=self.public.digest))
         self._status("done", stopped or "")
-        return outcome
+        return result
 
     def _public_test(self) -> PublicTest | None:
         test = self.settings.test

@@ -35,7 +35,7 @@ from tacit.mechanisms import Gaussian
 from tacit.population import Population
 from tacit.release import At, Release
 from tacit.sampling import FullBatch
-from tacit.tasks.base import Params, Record, Task
+from tacit.tasks.base import HostRecords, Params, Record, Task
 from tacit.tree import Tree
 
 PHASE = "accuracy"
@@ -49,6 +49,7 @@ class PrivateAccuracy(Algorithm):
     unit: Unit
     at: At
     relation: Relation
+    training: Algorithm
 
     @classmethod
     def after(
@@ -66,7 +67,17 @@ class PrivateAccuracy(Algorithm):
             "message": 1 / math.sqrt(clients),
             "aggregate": 1 / (population.records if unit == "record" else clients),
         }
-        return cls(noise=error / per_noise[at], unit=unit, at=at, relation=training.relation)
+        return cls(
+            noise=error / per_noise[at],
+            unit=unit,
+            at=at,
+            relation=training.relation,
+            training=training,
+        )
+
+    def prepared(self, records: HostRecords) -> HostRecords:
+        """The records as they were trained on."""
+        return self.training.prepared(records)
 
     @property
     def release(self) -> Release:

@@ -1,14 +1,11 @@
-"""What a server says of its run: where it stands, what came of it, and who does not join."""
+"""What a server says of its run: where it stands, and who does not join."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tacit.accounting import Guarantee
 from tacit.deployment.site import JOINED
-from tacit.run.folder import Row
-from tacit.tasks.base import Params
 from tacit.wire.client import REFUSED
 from tacit.wire.codec import WireError, decode
 
@@ -23,22 +20,6 @@ class Status:
     online: tuple[str, ...] = ()
     said: str = ""
     metrics: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """A finished run: the model, what was measured, and what all of it has cost every unit."""
-
-    params: Params
-    rounds: int
-    rows: list[Row]
-    guarantee: Guarantee
-    stopped: str | None = None
-
-    @property
-    def metrics(self) -> dict[str, float]:
-        """The last value of every metric."""
-        return {row.metric: row.value for row in self.rows}
 
 
 def refusal_in(reply: bytes | None) -> str | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from pathlib import Path
 
+from tacit.atomic_write import write_atomically
 from tacit.errors import TacitError
 
 
@@ -25,22 +25,5 @@ def private_folder(path: Path) -> Path:
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Write beside with mode 0600, flush to disk, rename, flush the folder."""
-    beside = path.with_name(f".{path.name}.new")
-    try:
-        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            os.fchmod(handle, 0o600)
-            file.write(data)
-            file.flush()
-            os.fsync(handle)
-        beside.replace(path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            beside.unlink()
-        raise TacitError(f"{path} cannot be written ({error.strerror}).") from None
+    """Replace a file that its owner alone may read."""
+    write_atomically(path, data, mode=0o600)

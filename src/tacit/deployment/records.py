@@ -47,11 +47,10 @@ def test_records(public: Public, own: Mapping[str, Any], *, base: Path) -> Recor
     return _checked(public, _mapped(public, known.test))
 
 
-def ready_records(public: Public, records: Records, released: Released | None) -> Records:
-    """The records as the training wants them: by its public map, or by what the prelude said."""
-    algorithm = public.plan.algorithm
+def after_prelude(public: Public, records: Records, released: Released | None) -> Records:
+    """The records with what the prelude said applied to them, if there was one."""
     if public.prelude is None:
-        return dict(algorithm.prepared(records))
+        return records
     before = public.prelude.algorithm
     if not isinstance(before, Prelude) or released is None:
         raise ConfigError("what runs before a training must prepare its records: give a Prelude.")

@@ -30,10 +30,10 @@ from tacit.errors import ConfigError
 from tacit.nearest import nearest
 from tacit.planning import Plan
 from tacit.population import Population
-from tacit.run.build import settled
+from tacit.precision import Precision
 from tacit.run.config import RunConfig, read_toml
-from tacit.run.rounding import chosen_precision
-from tacit.simulation.devices import Precision
+from tacit.run.exactness import chosen_precision
+from tacit.run.settled import settled_plan
 from tacit.wire.codec import VERSION
 from tacit.wire.shapes import RecordShapes
 
@@ -180,7 +180,7 @@ class Public:
         """The run, its noise settled from this file alone."""
         features = self.shapes.get("x") or self.shapes["a"]
         columns = public_columns(self.run.data)
-        plan = settled(
+        plan = settled_plan(
             self.run,
             shape=tuple(features.shape),
             classes=self.about.classes,
@@ -216,7 +216,7 @@ class Public:
         """The number of a plan's first round: no two rounds of a run share a number."""
         if plan is self.plan:
             return 0
-        return self.plan.rounds + (0 if plan is self.evaluation else 1)
+        return self.plan.rounds if plan is self.evaluation else self.plan.opening_round
 
     @cached_property
     def evaluation(self) -> Plan | None:

@@ -20,7 +20,7 @@ from tacit.deployment import keys
 from tacit.deployment.private import private_folder, write_private
 from tacit.deployment.settings import FEDERATION, SERVER, SITE, Public
 from tacit.errors import ConfigError
-from tacit.run.config import RunConfig, to_toml
+from tacit.run.config import RunConfig, as_toml
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
 _PRIVATE = ("path", "client_column", "test", "held_out", "held_out_clients", "root")
@@ -131,7 +131,7 @@ def _federation_text(values: Mapping[str, Any]) -> bytes:
         "# Public: the same file in every folder. Everything that decides a release is here, and\n"
         "# a site takes it from its own copy only. Changing it makes another run.\n"
     )
-    return (head + to_toml(values)).encode()
+    return (head + as_toml(values)).encode()
 
 
 def _site_text(name: str, wanted: Wanted, policy: Mapping[str, Any]) -> bytes:
@@ -142,7 +142,7 @@ def _site_text(name: str, wanted: Wanted, policy: Mapping[str, Any]) -> bytes:
         "# This site's own: where its records are, and what it allows over ALL runs together.\n"
         "# epsilon and delta are the total budget; the ledger beside this file counts it.\n"
     )
-    return (head + to_toml({"name": name, "data": data, "policy": dict(policy)})).encode()
+    return (head + as_toml({"name": name, "data": data, "policy": dict(policy)})).encode()
 
 
 def _server_text(wanted: Wanted) -> bytes:
@@ -150,7 +150,7 @@ def _server_text(wanted: Wanted) -> bytes:
     if wanted.public_test:
         values["test"] = {}
     head = "# The server's own: public records to test on, and how long to wait for sites.\n"
-    return (head + to_toml(values)).encode()
+    return (head + as_toml(values)).encode()
 
 
 def _readme(public: Public) -> str:

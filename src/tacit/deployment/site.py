@@ -23,7 +23,7 @@ from tacit.algorithms.prelude import Prelude, Released
 from tacit.data.federation import Records
 from tacit.deployment.policy import RUN, UNPREPARED, RefusalError, check_policy
 from tacit.deployment.private import private_folder, write_private
-from tacit.deployment.records import ready_records, site_records
+from tacit.deployment.records import after_prelude, site_records
 from tacit.deployment.settings import Policy, Public, load_site
 from tacit.deployment.spending import Spending
 from tacit.deployment.state import DiskMemory, Head
@@ -172,7 +172,7 @@ class Site:
 
     def _trained(self, run: str, outcome: Released | None) -> dict[str, WireClient]:
         """The clients of the training and of what comes after it, on records that are ready."""
-        records = ready_records(self.public, self._records, outcome)
+        records = after_prelude(self.public, self._records, outcome)
         clients = self._clients_of(self.public.plan, run, records)
         if self.public.evaluation is not None:
             clients |= self._clients_of(self.public.evaluation, run, records)

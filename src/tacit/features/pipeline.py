@@ -58,8 +58,12 @@ def apply(federation: Federation, steps: Sequence[Step]) -> Federation:
         raise ConfigError(f"{federation.title} has no features x to map.")
     pipeline = Pipeline.of(steps, np.shape(federation.records["x"])[1:])
     test = federation.test
+    source = federation.source
+    if source is not None:
+        source = {**source, "features": [*source.get("features", ()), *steps]}
     return replace(
         federation,
+        source=source,
         records=with_x(federation.records, pipeline(federation.records["x"])),
         test=None if test is None else with_x(test, pipeline(test["x"])),
     )

@@ -1,5 +1,5 @@
-"""Plans: what a run will cost, and the noise that a budget asks for."""
+"""What a run will cost and what a budget is worth, before anything is computed."""
 
-from tacit.planning.plan import Plan, calibrate
+from tacit.planning.plan import Plan, calibrate, rounds_within
 
-__all__ = ["Plan", "calibrate"]
+__all__ = ["Plan", "calibrate", "rounds_within"]

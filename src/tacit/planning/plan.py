@@ -17,7 +17,7 @@ from tacit.accounting.events import Poisson, SamplingScheme, Turns, in_turn
 from tacit.accounting.gaussian import gdp_mu
 from tacit.accounting.guarantee import NoiseFrom, Relation, Unit
 from tacit.algorithm import Algorithm, Phase, observer_of, releases, unit_of
-from tacit.errors import TacitError
+from tacit.errors import BudgetError, TacitError
 from tacit.population import Population
 from tacit.release import charged_cohort
 from tacit.tasks.base import Task
@@ -82,6 +82,11 @@ class Plan:
     def observer(self) -> str:
         """Against whom."""
         return observer_of(releases(self.algorithm, self.task, self.population))
+
+    @property
+    def opening_round(self) -> int:
+        """The prelude's number in the stream of randomness: no two rounds share one."""
+        return self.rounds + 1
 
     @property
     def _promise(self) -> tuple[Unit, Relation, str]:
@@ -206,6 +211,26 @@ def calibrate(plan: Plan, budget: Budget, accountant: str = "best") -> Plan:
         accountant=accountant,
     )
     return plan.with_noise(noise)
+
+
+def rounds_within(plan: Plan, budget: Budget) -> int:
+    """How many rounds of the plan the budget covers."""
+
+    def covered(rounds: int) -> bool:
+        return plan.guarantee(budget.delta, rounds=rounds).epsilon <= budget.epsilon
+
+    if covered(plan.rounds):
+        return plan.rounds
+    if not covered(1):
+        raise BudgetError(
+            f"not even one round fits epsilon {budget.epsilon:g} at delta {budget.delta:g} with"
+            " this noise: raise the noise or the budget."
+        )
+    low, high = 1, plan.rounds
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if covered(middle) else (low, middle)
+    return low
 
 
 def _calibrate_with_prelude(plan: Plan, prelude: Plan, budget: Budget, accountant: str) -> Plan:

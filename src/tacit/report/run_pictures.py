@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tacit.report.curves import draw_curves, draw_metrics, draw_trajectory
 
 if TYPE_CHECKING:
-    from tacit.run.training import Result
+    from tacit.run.result import Result
 
 _HEADLINES = (
     "test/accuracy",

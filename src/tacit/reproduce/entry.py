@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from tacit.errors import ConfigError
 
 if TYPE_CHECKING:
-    from tacit.reproduce.prepared import Problem
     from tacit.reproduce.summary import Summary, Verdict
+    from tacit.run import Run
 
 Config = Mapping[str, Any]
 Grid = Mapping[str, tuple[Any, ...]]
@@ -143,7 +143,7 @@ class Entry:
     also: tuple[Quantity, ...] = ()
     redraw: bool = False  # a seed draws its own problem, not only its own noise
     train: bool = True  # False: accounting alone
-    account: Callable[[Problem], dict[str, float]] | None = None
+    account: Callable[[Run], dict[str, float]] | None = None
     judge: Callable[[Summary], list[Verdict]] | None = None
     figures: tuple[Figure, ...] = ()
     needs: tuple[str, ...] = ()  # datasets of the catalogue

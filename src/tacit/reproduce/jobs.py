@@ -7,7 +7,6 @@ the selection seed; when they are there, the best one is run on the reported see
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import json
 import math
 import time
@@ -18,6 +17,7 @@ from typing import Any
 from tacit.errors import DataError, TacitError
 from tacit.reproduce.entry import SELECTION_SEED, Config, Entry, Line, Quantity, Stage, stage_name
 from tacit.reproduce.store import Record, Store, merged
+from tacit.run.result import versions
 
 _LONG = 60.0  # minutes of an entry from which on every seed is a unit of its own
 
@@ -147,7 +147,7 @@ def _trained(unit: Unit, quantities: tuple[Quantity, ...]) -> dict[str, Any]:
     entry = unit.entry
     kept = entry.keep if unit.reported else ()
     metrics = dict.fromkeys([*(q.metric for q in quantities), *kept])
-    problem, outcomes = run_many(
+    run, outcomes = run_many(
         unit.config,
         unit.seeds,
         delta=entry.delta,
@@ -155,11 +155,11 @@ def _trained(unit: Unit, quantities: tuple[Quantity, ...]) -> dict[str, Any]:
         looks=entry.looks,
         redraw=entry.redraw,
     )
-    sure = guarantee(problem)
-    noise = getattr(problem.plan.algorithm, "noise", 0.0)
+    sure = guarantee(run)
+    noise = getattr(run.plan.algorithm, "noise", 0.0)
     return {
         "values": {q.label: [q.of(o.curves[q.metric]) for o in outcomes] for q in quantities},
-        "rounds": problem.plan.rounds,
+        "rounds": run.plan.rounds,
         "epsilon": sure.epsilon,
         "delta": sure.delta,
         "guarantee": sure.sentence(),
@@ -178,20 +178,15 @@ def _accounted(unit: Unit) -> dict[str, Any]:
     from tacit.reproduce.prepared import guarantee, prepare
 
     entry = unit.entry
-    problem = prepare(unit.config, entry.delta)
-    sure = guarantee(problem)
+    run = prepare(unit.config, entry.delta)
+    sure = guarantee(run)
     values = {entry.quantity.label: sure.epsilon}
     if entry.account is not None:
-        values |= entry.account(problem)
+        values |= entry.account(run)
     return {
         "values": {name: [value] * len(unit.seeds) for name, value in values.items()},
-        "rounds": problem.plan.rounds,
+        "rounds": run.plan.rounds,
         "epsilon": sure.epsilon,
         "delta": sure.delta,
         "guarantee": sure.sentence(),
     }
-
-
-def versions() -> dict[str, str]:
-    """The packages that decide numbers."""
-    return {name: importlib.metadata.version(name) for name in ("tacit", "jax", "numpy")}

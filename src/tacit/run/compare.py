@@ -133,25 +133,12 @@ def compared(variants: Sequence[Variant], seeds: int, jobs: int) -> Iterator[tup
 
 def run_share(share: Share) -> Outcome:
     """Train a variant from each of its seeds, with one compiled program."""
-    from tacit.run.build import prepare
-    from tacit.run.loop import Settings
-    from tacit.run.training import run_plan
+    from tacit.run.run import Run
 
-    prepared = prepare(share.variant.config)
-    plan, train = prepared.plan, prepared.config.train
-    simulator = prepared.simulator(share.seeds[0])
+    run = Run.from_config(share.variant.config)
     rows, guarantee = dict[int, list[Row]](), dict[str, Any]()
     for seed in share.seeds:
-        settings = Settings(
-            seed=seed,
-            delta=prepared.delta,
-            budget=prepared.budget,
-            eval_every=train.eval_every,
-            dtype=train.dtype,
-            block=train.block,
-            oracle=train.oracle,
-        )
-        result = run_plan(plan, prepared.federation, settings, simulator=simulator)
+        result = run.with_seed(seed).train()
         rows[seed], guarantee = result.rows, result.guarantee.as_dict()
     return Outcome(guarantee, rows)
 

@@ -6,16 +6,17 @@ valid key.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
+import tomli_w
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_validator
 
 from tacit.accounting.guarantee import Budget, NoiseFrom
+from tacit.data.config import anchored
 from tacit.errors import ConfigError
 from tacit.nearest import nearest
 
@@ -141,21 +142,11 @@ class RunConfig(_Section):
 
     def anchored(self, base: Path) -> RunConfig:
         """The same run with its files named from the root, so that it can be resumed anywhere."""
-        named = {
-            key: str((base / self.data[key]).resolve())
-            for key in ("path", "public", "test", "root")
-            if isinstance(self.data.get(key), str)
-        }
-        return self.model_copy(update={"data": {**self.data, **named}})
+        return self.model_copy(update={"data": anchored(self.data, base)})
 
     def as_dict(self) -> dict[str, Any]:
         """The configuration as plain values, without the options that were left out."""
         return self.model_dump(exclude_none=True)
-
-    def digest(self) -> str:
-        """A fingerprint of everything that decides the result."""
-        text = json.dumps(self.as_dict(), sort_keys=True, default=str)
-        return hashlib.sha256(text.encode()).hexdigest()
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:
@@ -193,40 +184,9 @@ def changed(values: dict[str, Any], changes: Sequence[str]) -> dict[str, Any]:
     return result
 
 
-def to_toml(values: Mapping[str, Any]) -> str:
-    """Plain values as TOML: scalars and lists first, then tables."""
-    lines: list[str] = []
-
-    def write(table: Mapping[str, Any], path: tuple[str, ...]) -> None:
-        plain = {k: v for k, v in table.items() if not isinstance(v, Mapping)}
-        if path and (plain or not table):
-            lines.append(f"[{'.'.join(map(_key, path))}]")
-        lines.extend(f"{_key(k)} = {_value(v)}" for k, v in plain.items())
-        if plain:
-            lines.append("")
-        for name, inner in table.items():
-            if isinstance(inner, Mapping):
-                write(inner, (*path, name))
-
-    write(values, ())
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _key(name: str) -> str:
-    bare = name.isascii() and name.replace("-", "_").isidentifier()
-    return name if bare else json.dumps(name, ensure_ascii=False)
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(_value(v) for v in value) + "]"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (int, float)):
-        return repr(value)
-    return json.dumps(str(value), ensure_ascii=False)
+def as_toml(values: Mapping[str, Any]) -> str:
+    """Plain values as TOML."""
+    return tomli_w.dumps(dict(values))
 
 
 _SECTIONS: dict[str, type[BaseModel]] = {

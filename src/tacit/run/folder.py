@@ -13,11 +13,9 @@ A checkpoint never speaks of a round that the ledger has not charged.
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import json
-import os
 import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -30,6 +28,7 @@ from tacit import tree
 from tacit.accounting import Ledger
 from tacit.accounting.guarantee import Relation, Unit
 from tacit.accounting.ledger_book import Label
+from tacit.atomic_write import write_atomically
 from tacit.errors import TacitError
 from tacit.tree import Tree
 
@@ -52,7 +51,6 @@ class Checkpoint:
     round: int
     state: Tree
     head: str
-    digest: str
 
 
 class RunFolder:
@@ -92,14 +90,14 @@ class RunFolder:
         if dict(ledger.about) != dict(about):
             ledger.close()
             raise TacitError(
-                f"{self.path} holds another run (its configuration or seed differs): choose"
-                " another folder, or resume it with its own configuration."
+                f"{self.path} holds another run (its settings, its data or its seed differ):"
+                " choose another folder, or give what it was begun with."
             )
         return ledger
 
     def write_text(self, name: str, text: str) -> None:
         """Replace a text file in one step."""
-        _replace(self.path / name, text.encode())
+        write_atomically(self.path / name, text.encode())
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Replace the summary."""
@@ -126,14 +124,14 @@ class RunFolder:
 
     def write_model(self, params: Tree) -> None:
         """Save the model's arrays under their paths."""
-        _replace(self.path / "model.npz", _npz(tree.to_named(params)))
+        write_atomically(self.path / "model.npz", _npz(tree.to_named(params)))
 
     def write_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Replace the checkpoint in one step."""
-        meta = {"round": checkpoint.round, "head": checkpoint.head, "digest": checkpoint.digest}
+        meta = {"round": checkpoint.round, "head": checkpoint.head}
         arrays = dict(tree.to_named(checkpoint.state))
         arrays[_META] = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
-        _replace(self.path / "checkpoint.npz", _npz(arrays))
+        write_atomically(self.path / "checkpoint.npz", _npz(arrays))
 
     def read_checkpoint(self, like: Tree) -> Checkpoint | None:
         """The checkpoint, or None before the first; a damaged one is refused."""
@@ -145,7 +143,7 @@ class RunFolder:
                 arrays = {name: archive[name] for name in archive.files}
             meta = json.loads(arrays.pop(_META).tobytes())
             state = tree.from_named(arrays, like)
-            return Checkpoint(int(meta["round"]), state, str(meta["head"]), str(meta["digest"]))
+            return Checkpoint(int(meta["round"]), state, str(meta["head"]))
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise TacitError(
                 f"{path} cannot be read ({error}): start again in another folder."
@@ -162,26 +160,6 @@ def _npz(arrays: Mapping[str, Any]) -> bytes:
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
     return buffer.getvalue()
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Write beside, flush to disk, rename: a reader sees the old file or the new one."""
-    beside = path.with_name(f".{path.name}.new")
-    try:
-        with beside.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            beside.unlink()
-        raise TacitError(f"{path} cannot be written ({error.strerror}).") from None
 
 
 def _plain(value: Any) -> Any:

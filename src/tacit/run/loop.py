@@ -10,7 +10,7 @@ from __future__ import annotations
 import bisect
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -22,11 +22,11 @@ from tacit.accounting import Budget, Guarantee, Ledger, compose
 from tacit.accounting.guarantee import NoiseFrom
 from tacit.errors import TacitError
 from tacit.planning import Plan
+from tacit.precision import Precision
 from tacit.run.folder import Checkpoint, Row, RunFolder
 from tacit.run.measure import Measure, flat
 from tacit.run.payments import Payments
 from tacit.simulation import RunState, Simulator
-from tacit.simulation.devices import Precision
 from tacit.simulation.tuning import Block
 
 _STRETCH_SECONDS = 0.5
@@ -56,8 +56,6 @@ class Settings:
     dtype: Precision | None = None
     block: Block = None
     oracle: bool = True
-    digest: str = ""
-    on_progress: Callable[[Progress], None] = field(default=lambda _: None)
 
     @property
     def noise_from(self) -> NoiseFrom:
@@ -65,8 +63,12 @@ class Settings:
         return "system" if self.seed is None else "seed"
 
 
-class Run:
-    """One run on its way."""
+OnProgress = Callable[[Progress], None]
+MakeMeasure = Callable[..., Measure]  # of a simulator, and whether it may look at records
+
+
+class Rounds:
+    """The rounds of one run."""
 
     def __init__(
         self,
@@ -76,6 +78,10 @@ class Run:
         settings: Settings,
         folder: RunFolder | None,
         ledger: Ledger | None,
+        *,
+        on_progress: OnProgress | None,
+        measure: MakeMeasure,
+        spent: dict[tuple[int, NoiseFrom], Guarantee],
     ) -> None:
         self.plan, self.simulator, self.settings, self.folder = plan, simulator, settings, folder
         self.last = rounds
@@ -85,8 +91,9 @@ class Run:
         self._payments = Payments(plan, rounds, ledger, repeatable=settings.seed is not None)
         self._computing = False
         self._saved_at = time.monotonic()
-        self._spent: dict[int, Guarantee] = {}
-        self._measure = Measure(simulator, oracle=settings.oracle)
+        self._spent = spent
+        self._measure = measure(simulator, oracle=settings.oracle)
+        self._on_progress = on_progress
         if folder is not None and ledger is not None:
             self._continue(folder, ledger)
 
@@ -120,16 +127,18 @@ class Run:
             looked = self._look() if self.round == until else {}
             if looked or self.round == last or time.monotonic() - self._saved_at > _SAVE_SECONDS:
                 self._save()
-            spent = self._spent_so_far() if looked else None
-            self.settings.on_progress(Progress(self.round, last, seconds, looked, spent))
+            if self._on_progress is not None:
+                spent = self._spent_so_far() if looked else None
+                self._on_progress(Progress(self.round, last, seconds, looked, spent))
 
     def guarantee(self, rounds: int) -> Guarantee:
         """The sentence for the first rounds of the plan."""
-        if rounds not in self._spent:
-            self._spent[rounds] = self.plan.guarantee(
+        key = rounds, self.settings.noise_from
+        if key not in self._spent:
+            self._spent[key] = self.plan.guarantee(
                 self.settings.delta, rounds=rounds, noise_from=self.settings.noise_from
             )
-        return self._spent[rounds]
+        return self._spent[key]
 
     def _spent_so_far(self) -> float:
         """Epsilon now; what an earlier start has lost stays spent."""
@@ -194,8 +203,6 @@ class Run:
             return
         state: Any = jax.tree.map(np.asarray, self.state)
         self.folder.write_metrics(self.rows)
-        self.folder.write_checkpoint(
-            Checkpoint(self.round, state, self.ledger.head, self.settings.digest)
-        )
+        self.folder.write_checkpoint(Checkpoint(self.round, state, self.ledger.head))
         self._payments.settle(self.round)
         self._saved_at = time.monotonic()

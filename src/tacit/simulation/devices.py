@@ -1,17 +1,13 @@
-"""Cores as devices, the precision of a run, and compiled programs that are kept between runs."""
+"""Cores as devices, and compiled programs that are kept between runs."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from typing import Literal
 
 import jax
 
 from tacit.cache import cache_folder
-from tacit.errors import TacitError
-
-Precision = Literal["float32", "float64"]
 
 
 def devices(limit: int | None = None) -> list[jax.Device]:
@@ -20,13 +16,6 @@ def devices(limit: int | None = None) -> list[jax.Device]:
         jax.config.update("jax_num_cpu_devices", os.cpu_count() or 1)
     found = jax.devices()
     return found[: limit or len(found)]
-
-
-def precision(name: Precision) -> contextlib.AbstractContextManager[object]:
-    """A context in which JAX computes with this precision."""
-    if name not in ("float32", "float64"):
-        raise TacitError(f"the precision is 'float32' or 'float64', not {name!r}.")
-    return jax.enable_x64(name == "float64")
 
 
 def keep_programs() -> None:

@@ -23,9 +23,11 @@ from tacit.algorithm import Algorithm, Moment, Phase
 from tacit.boundary import addend, enter_server, leave_client
 from tacit.data.federation import Federation, Records
 from tacit.errors import TacitError
+from tacit.evaluation import Evaluator
 from tacit.mechanisms.rounded import exact_noise
 from tacit.population import Population
-from tacit.simulation.devices import Precision, devices, keep_programs, precision
+from tacit.precision import Precision, precision
+from tacit.simulation.devices import devices, keep_programs
 from tacit.simulation.layout import (
     AXIS,
     DeviceData,
@@ -39,7 +41,7 @@ from tacit.simulation.layout import (
 from tacit.simulation.probe import ratios, silent
 from tacit.simulation.programs import Program
 from tacit.streams import Stream
-from tacit.tasks.base import Params, Task, Transform
+from tacit.tasks.base import Params, Task
 from tacit.tree import Tree
 
 
@@ -65,11 +67,8 @@ class Simulator:
         max_devices: int | None = None,
     ) -> None:
         self.algorithm, self.task, self.federation = algorithm, task, federation
-        worked: Task = task
-        self._lift: Transform | None = None
-        unfrozen = task.unfrozen()
-        if unfrozen is not None:
-            worked, self._lift = unfrozen
+        self.evaluate = Evaluator(algorithm, task, dtype)
+        worked = self.evaluate.task
         self.population = Population(tuple(int(n) for n in federation.sizes))
         self.dtype, self.block = dtype, block
         self.exact = seed is None  # noise from the operating system, on a grid
@@ -95,11 +94,12 @@ class Simulator:
             self._probe = Program(
                 self._probe_on_device, self._mesh, (whole, spec, spec, whole, whole), whole
             )
-            self._worked = worked
             self._oracle = jax.jit(partial(algorithm.oracle, worked))
 
     def load(self, federation: Federation) -> None:
         """Take the records of another federation of the same sizes; the compiled program stays."""
+        if federation is self.federation:
+            return
         if not np.array_equal(self.federation.sizes, federation.sizes):
             raise TacitError("records of clients of other sizes need a simulator of their own.")
         self.federation = federation
@@ -153,25 +153,10 @@ class Simulator:
         with precision(self.dtype):
             return self.algorithm.model(state.server)
 
-    def evaluate(self, params: Params, records: Records, chunk: int = 4096) -> dict[str, float]:
-        """Mean loss and the task's metrics on the records."""
-        total = len(next(iter(records.values())))
-        losses, outputs = [], []
-        with precision(self.dtype):
-            for start in range(0, total, chunk):
-                rows = slice(start, start + chunk)
-                part = self._lifted({k: v[rows] for k, v in records.items()})
-                loss, output = _judged(self._worked, params, part)
-                losses.append(np.asarray(loss, np.float64))
-                outputs.append(np.asarray(output))
-            penalty = float(self.task.penalty(params))
-        mean = float(np.concatenate(losses).mean()) + penalty
-        return {"loss": mean, **self.task.metrics(np.concatenate(outputs), records)}
-
     def oracle(self, params: Params, records: Records) -> dict[str, float]:
         """What the algorithm likes to know of private records, in simulation only."""
         with precision(self.dtype):
-            found = self._oracle(params, self._lifted(records))
+            found = self._oracle(params, self.evaluate.prepared(records))
             return {k: float(v) for k, v in found.items()}
 
     def probe(self, state: RunState, round_: int) -> dict[str, float]:
@@ -193,12 +178,7 @@ class Simulator:
             return {k: float(v) for k, v in self.algorithm.report(state.server).items()}
 
     def _laid_out(self, federation: Federation) -> DeviceData:
-        return lay_out(federation, self._lifted(federation.records), self._mesh)
-
-    def _lifted(self, records: Records) -> Records:
-        """The records in this precision, past the task's frozen layer if it has one."""
-        cast = {k: _cast(np.asarray(v), self.dtype) for k, v in records.items()}
-        return cast if self._lift is None else self._lift(cast)
+        return lay_out(federation, self.evaluate.prepared(federation.records), self._mesh)
 
     def _probe_on_device(
         self, server: Any, clients: Tree, data: DeviceData, stream: Stream, round_: Array
@@ -299,19 +279,7 @@ class Simulator:
         return lax.fori_loop(0, -(-active // self.block), one, (tree.zeros_like(shapes), clients))
 
 
-@partial(jax.jit, static_argnums=0)
-def _judged(task: Task, params: Params, records: Any) -> tuple[Array, Array]:
-    """Losses and outputs of the records; equal tasks share the compiled program."""
-    return task.losses(params, records), task.outputs(params, records)
-
-
 def _kept(valid: Array, values: Array) -> Array:
     """The sum over the valid ones; a factor of 0 would not silence an infinite one."""
     flags = valid.reshape(-1, *(1,) * (values.ndim - 1))
     return jnp.sum(jnp.where(flags, values, 0), axis=0, dtype=values.dtype)
-
-
-def _cast(column: np.ndarray[Any, Any], dtype: Precision) -> np.ndarray[Any, Any]:
-    if column.dtype.kind == "f":
-        return column.astype(dtype, copy=False)
-    return column.astype(np.int32) if column.dtype.itemsize > 4 else column

@@ -20,7 +20,8 @@ from tacit import tree
 from tacit.algorithm import Algorithm
 from tacit.cache import cache_folder
 from tacit.data.federation import Federation
-from tacit.simulation.devices import Precision, devices
+from tacit.precision import Precision
+from tacit.simulation.devices import devices
 from tacit.simulation.engine import Simulator
 from tacit.tasks.base import Task
 

@@ -83,3 +83,12 @@ def make(name: str, *, shape: tuple[int, ...], classes: int = 0, **given: Any) -
     check_names(what, given, options(name))
     checked = check_types(what, given, cls)
     return cls.for_data(tuple(shape), classes, **TASKS[name][1] | checked)
+
+
+def spelled(task: Task) -> dict[str, Any] | None:
+    """The name and options that ``make`` turns into this task; None if it has no name."""
+    for name in (n for n, (_, changes) in TASKS.items() if not changes):
+        if find(name) is type(task):
+            own = {key: (getattr(task, key), default) for key, default in options(name).items()}
+            return {"name": name} | {k: v for k, (v, default) in own.items() if v != default}
+    return None

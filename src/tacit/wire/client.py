@@ -29,8 +29,8 @@ from tacit.data.federation import Records
 from tacit.errors import BudgetError, TacitError
 from tacit.mechanisms.rounded import exact_noise
 from tacit.population import Population
+from tacit.precision import Precision, cast, precision
 from tacit.release import PLACES, At
-from tacit.simulation.devices import Precision, precision
 from tacit.streams import Stream
 from tacit.tasks.base import Task
 from tacit.tree import Tree
@@ -94,7 +94,7 @@ class WireClient:
         self._phases = {p.name: (n, p) for n, p in enumerate(algorithm.phases(task, population))}
         with precision(dtype):
             self._stream = stream or Stream.from_entropy()
-            self._data = _padded(records, dtype)
+            self._data = _padded(algorithm.prepared(records), dtype)
             self._state = algorithm.init_client(task.init(jax.random.key(0)))
         self._pending: Pending | None = None
         self._memory = memory if jax.tree.leaves(self._state) else None
@@ -264,10 +264,7 @@ def _padded(records: Records, dtype: Precision) -> ClientData:
     rows = 1 << max(0, (size - 1).bit_length())
 
     def pad(column: np.ndarray[Any, Any]) -> Array:
-        with np.errstate(over="ignore"):  # infinite records are bounded like others
-            kept = column.astype(dtype) if column.dtype.kind == "f" else column
-        if kept.dtype.kind in "iu" and kept.dtype.itemsize > 4:
-            kept = kept.astype(np.int32)
+        kept = cast(column, dtype)
         filled = np.zeros((rows, *column.shape[1:]), kept.dtype)
         filled[:size] = kept
         return jnp.asarray(filled)

@@ -10,7 +10,7 @@ import numpy as np
 from tacit.algorithm import Algorithm
 from tacit.data.federation import Federation
 from tacit.population import Population
-from tacit.simulation.devices import Precision, precision
+from tacit.precision import Precision, precision
 from tacit.streams import Stream
 from tacit.tasks.base import Params, Task
 from tacit.wire.client import Holdings, WireClient

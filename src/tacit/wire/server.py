@@ -30,8 +30,8 @@ from tacit.boundary import addend, enter_server
 from tacit.errors import BudgetError, TacitError
 from tacit.mechanisms.rounded import exact_noise
 from tacit.population import Population
+from tacit.precision import Precision, precision
 from tacit.release import charged_cohort
-from tacit.simulation.devices import Precision, precision
 from tacit.streams import Stream
 from tacit.tasks.base import Params, Task
 from tacit.tree import Tree

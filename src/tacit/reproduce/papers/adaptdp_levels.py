@@ -6,15 +6,16 @@ from tacit.planning.adaptdp_paper import Silo, equation_3_epsilon
 from tacit.reproduce.entry import Entry, Line, Quantity
 from tacit.reproduce.papers.adaptdp import AVG, DELTA
 from tacit.reproduce.papers.adaptdp_tests import BATCH, LEVELS
-from tacit.reproduce.prepared import Problem
 from tacit.reproduce.summary import Answer, Summary, Verdict
+from tacit.run import Run
 
 
-def _equation(problem: Problem) -> dict[str, float]:
+def _equation(run: Run) -> dict[str, float]:
     """What the paper's own formula gives to the same noise."""
-    options, sizes = problem.config.algorithm.options, problem.plan.population
-    silo = Silo(sizes.smallest, BATCH, problem.plan.rounds, options["local_steps"])
-    noise, _ = equation_3_epsilon(float(options["noise"]) / BATCH, silo, problem.delta)
+    assert run.config is not None
+    options, sizes = run.config.algorithm.options, run.plan.population
+    silo = Silo(sizes.smallest, BATCH, run.plan.rounds, options["local_steps"])
+    noise, _ = equation_3_epsilon(float(options["noise"]) / BATCH, silo, run.settings.delta)
     return {_BY_FORMULA.label: noise}
 
 

@@ -7,18 +7,18 @@ from dataclasses import replace
 from tacit.algorithms.fedexp import DPFedEXP
 from tacit.reproduce.entry import Entry, Line, Printed, Quantity
 from tacit.reproduce.papers.fedexp import AVG, DELTA, EXP, LOCAL, UNIT, regression
-from tacit.reproduce.prepared import Problem
 from tacit.reproduce.summary import Answer, Summary, Verdict
+from tacit.run import Run
 
 
-def _counted(problem: Problem) -> dict[str, float]:
+def _counted(run: Run) -> dict[str, float]:
     """Epsilon as the paper counted it: one local round, or 49 central ones charged separately."""
-    plan, method = problem.plan, problem.plan.algorithm
+    plan, method = run.plan, run.plan.algorithm
     assert isinstance(method, DPFedEXP)
     if method.trust != "central":
-        return {_EPSILON.label: plan.guarantee(problem.delta, rounds=1).epsilon}
+        return {_EPSILON.label: plan.guarantee(run.settings.delta, rounds=1).epsilon}
     separate = replace(plan, algorithm=replace(method, accounting="separate"))
-    return {_EPSILON.label: separate.guarantee(problem.delta, rounds=49).epsilon}
+    return {_EPSILON.label: separate.guarantee(run.settings.delta, rounds=49).epsilon}
 
 
 _EPSILON = Quantity(

@@ -9,35 +9,22 @@ charged once. Without a seed it draws other noise, and is charged again.
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 from tacit.accounting import Ledger
 from tacit.accounting.ledger_book import Label
-from tacit.algorithm import Algorithm
 from tacit.algorithms.prelude import Prelude, Released
 from tacit.data.federation import Federation
 from tacit.errors import TacitError
 from tacit.planning import Plan
+from tacit.precision import Precision
 from tacit.run.folder import RunFolder
 from tacit.simulation import Simulator
-from tacit.simulation.devices import Precision
 
-# Before round 0, in the ledger and in the stream of randomness: no round draws the same noise.
-_ROUND = -1
-
-
-def prepared(algorithm: Algorithm, federation: Federation) -> Federation:
-    """The records as the algorithm wants them, each by itself: nothing is released."""
-    test = federation.test
-    return replace(
-        federation,
-        records=algorithm.prepared(federation.records),
-        test=None if test is None else algorithm.prepared(test),
-    )
+_ROUND = -1  # its name in the ledger: before round 0
 
 
 def opened(
-    prelude: Plan,
+    plan: Plan,
     federation: Federation,
     seed: int | None,
     dtype: Precision,
@@ -45,26 +32,33 @@ def opened(
     folder: RunFolder | None = None,
 ) -> tuple[Federation, Released]:
     """The federation after what the prelude releases now, or has released at an earlier start."""
-    algorithm = prelude.algorithm
-    if not isinstance(algorithm, Prelude):
+    prelude = plan.prelude
+    algorithm = None if prelude is None else prelude.algorithm
+    if prelude is None or not isinstance(algorithm, Prelude):
         raise TacitError("what runs before a training must prepare its records: give a Prelude.")
     if ledger is None or folder is None:
-        released = _released(algorithm, prelude, federation, seed, dtype)
+        released = _released(algorithm, plan, prelude, federation, seed, dtype)
         return algorithm.applied(federation, released), released
     if _is_done(prelude, ledger):
         return _stored(algorithm, federation, folder)
     charges = _charged(prelude, ledger, repeatable=seed is not None)
-    released = _released(algorithm, prelude, federation, seed, dtype)
+    released = _released(algorithm, plan, prelude, federation, seed, dtype)
     folder.write_text(algorithm.file, json.dumps(released, indent=2) + "\n")
     ledger.done_all(charges)
     return algorithm.applied(federation, released), released
 
 
 def _released(
-    algorithm: Prelude, prelude: Plan, federation: Federation, seed: int | None, dtype: Precision
+    algorithm: Prelude,
+    plan: Plan,
+    prelude: Plan,
+    federation: Federation,
+    seed: int | None,
+    dtype: Precision,
 ) -> Released:
     simulator = Simulator(algorithm, prelude.task, federation, seed=seed, dtype=dtype)
-    return algorithm.released(simulator.advance(simulator.init(), _ROUND, 1).server)
+    state = simulator.advance(simulator.init(), plan.opening_round, 1)
+    return algorithm.released(state.server)
 
 
 def _is_done(prelude: Plan, ledger: Ledger) -> bool:

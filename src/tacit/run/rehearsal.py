@@ -17,8 +17,8 @@ from tacit.data.federation import Federation
 from tacit.data.splits import dirichlet
 from tacit.errors import TacitError
 from tacit.planning.advice import Candidate, Problem
-from tacit.planning.plan import Plan, calibrate
-from tacit.simulation import Simulator
+from tacit.run.loop import Settings
+from tacit.run.run import Run
 
 # Bounds and server steps to try; everything else is the method's default.
 _RADII = (0.1, 0.5, 2.0)
@@ -88,13 +88,17 @@ def _accuracy(
     federation: Federation,
     on_step: Callable[[str], None],
 ) -> float:
-    population = replace(problem.population, sizes=tuple(int(n) for n in federation.sizes))
     on_step(candidate.name)
+    settings = Settings(seed=0, eval_every=candidate.rounds, oracle=False)
     try:
-        plan = calibrate(Plan(algorithm, problem.task, population, candidate.rounds), budget)
+        run = Run.of(
+            algorithm,
+            problem.task,
+            federation,
+            rounds=candidate.rounds,
+            budget=budget,
+            settings=settings,
+        )
+        return run.train().metrics["test/accuracy"]
     except TacitError:
         return 0.0
-    simulator = Simulator(plan.algorithm, problem.task, federation)
-    state = simulator.advance(simulator.init(), 0, plan.rounds)
-    assert federation.test is not None
-    return simulator.evaluate(simulator.params(state), federation.test)["accuracy"]

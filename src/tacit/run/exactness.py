@@ -17,7 +17,7 @@ from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, NoNoise
 from tacit.mechanisms.rounded import summed_slack
 from tacit.planning import Plan
-from tacit.simulation.devices import Precision
+from tacit.precision import Precision
 
 _UNNOTICED = 1e-3  # of the noise
 

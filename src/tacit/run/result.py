@@ -1,0 +1,63 @@
+"""What comes of a run, whichever engine ran it: a model, what was measured, and the guarantee."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.accounting import Guarantee
+from tacit.algorithms.prelude import Released
+from tacit.data.waiting import Scaling
+from tacit.run.folder import Row
+from tacit.tasks.base import Params
+
+
+@dataclass(frozen=True)
+class Result:
+    """A trained model with its history and its guarantee."""
+
+    params: Params
+    guarantee: Guarantee
+    rows: list[Row]
+    rounds: int
+    stopped: str | None = None
+    released: Released = field(default_factory=dict)  # by the prelude, if there was one
+    trajectory: list[NDArray[np.float64]] = field(default_factory=list)  # models, at each look
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The last value of every metric."""
+        return {row.metric: row.value for row in self.rows}
+
+    @property
+    def scaling(self) -> Scaling:
+        """Released means and scales, by column."""
+        return {
+            name: (found["mean"], found["scale"])
+            for name, found in self.released.items()
+            if isinstance(found, Mapping)
+        }
+
+    def summary(self, *, seed: int | None, digest: str) -> dict[str, Any]:
+        """What the run's folder keeps in ``summary.json``."""
+        scaling = {name: {"mean": m, "scale": s} for name, (m, s) in self.scaling.items()}
+        return {
+            "guarantee": self.guarantee.as_dict(),
+            "metrics": self.metrics,
+            "scaling": scaling,
+            "rounds": self.rounds,
+            "stopped": self.stopped,
+            "seed": seed,
+            "digest": digest,
+            "versions": versions(),
+        }
+
+
+def versions() -> dict[str, str]:
+    """The packages that decide numbers."""
+    return {name: version(name) for name in ("tacit", "jax", "dp-accounting", "numpy", "scipy")}
