@@ -5,7 +5,7 @@
     python -m benchmarks.deployment soak       hundreds of rounds in memory: what grows
     python -m benchmarks.deployment endurance  hundreds of rounds between processes: what grows
 
-Every command writes results/deploy-<name>.json.
+Every command writes results/deployment/<name>.json.
 """
 
 from __future__ import annotations

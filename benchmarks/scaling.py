@@ -3,7 +3,8 @@
     python -m benchmarks.scaling [--only clients,cohort] [--most 10000]
 
 Every point is a process of its own, so that its peak of memory is its own, and runs through the
-public interface with noise and ledger. Written to ``results/bench/scaling.json`` with a picture.
+public interface with noise and ledger. Written to ``results/bench/scaling.json``, and drawn by
+``benchmarks.speed.page``.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ def _in_own_process(work: Work) -> dict[str, Any]:
     return found
 
 
-def draw(found: dict[str, Any], stem: Path) -> None:
+def draw(found: dict[str, Any], path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -135,7 +136,7 @@ def draw(found: dict[str, Any], stem: Path) -> None:
     grid[0, 0].set_ylabel("seconds a round", fontsize=8)
     grid[1, 0].set_ylabel("peak memory, MiB", fontsize=8)
     grid[1, 0].legend(frameon=False, fontsize=7)
-    picture.save(figure, stem)
+    picture.save(figure, path)
 
 
 def main() -> None:
@@ -170,7 +171,6 @@ def main() -> None:
             }
         given.out.parent.mkdir(parents=True, exist_ok=True)
         given.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    draw(found, given.out.with_suffix(""))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from experiments.theory.adaptdp import Silo, equation_1_noise, equation_3_epsilon
+from experiments.theory.norm import key_quantity, theorem_variance
 from tacit.accounting import (
     Budget,
     FixedSize,
@@ -59,9 +61,7 @@ from tacit.mechanisms.privunit import (
     scalar_sq_norm,
     sq_norm_constants,
 )
-from tacit.planning.adaptdp_paper import Silo, equation_1_noise, equation_3_epsilon
 from tacit.planning.allocation import dynamic_levels, static_levels
-from tacit.planning.norm_paper import key_quantity, theorem_variance
 from tacit.planning.scaffnew_plan import ScaffNewProblem, scaffnew_plan
 from tacit.population import Population
 from tacit.precision import precision

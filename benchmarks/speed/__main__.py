@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.speed import environments, machine, picture, table
+from benchmarks.speed import environments, machine, table
 from benchmarks.speed.measure import Effort, measure
 from benchmarks.speed.works import WORKS
 
@@ -29,8 +29,6 @@ def main() -> None:
         _measure_all(given, out)
     found = _read(out)
     print(table.text(found))
-    if not given.quick:
-        picture.draw(found, out.with_suffix(""))
 
 
 def _end(number: int, frame: object) -> None:

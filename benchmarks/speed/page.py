@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
-from benchmarks.speed import table
+from benchmarks import scaling as curves
+from benchmarks.speed import picture, table
 
 PAGE = Path("docs/explanation/speed.md")
 RESULTS = Path("results/bench")
@@ -34,10 +34,8 @@ def main() -> None:
     PAGE.write_text(
         _MARK.sub(lambda m: f"{m[1]}{parts[m['name']]}\n{m[3]}", text), encoding="utf-8"
     )
-    for name in ("speed", "scaling"):
-        drawn = (RESULTS / name).with_suffix(".svg")
-        if drawn.exists():
-            shutil.copyfile(drawn, PAGE.parent / drawn.name)
+    picture.draw(speed, PAGE.parent / "speed.svg")
+    curves.draw(scaling, PAGE.parent / "scaling.svg")
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -15,8 +15,8 @@ STYLES: dict[str, dict[str, Any]] = {
 }
 
 
-def draw(found: dict[str, Any], stem: Path) -> None:
-    """Write ``stem.svg`` and ``stem.png``."""
+def draw(found: dict[str, Any], path: Path) -> None:
+    """Draw every work's sides."""
     works = {n: w for n, w in sorted(found["works"].items()) if _sides(w)}
     if not works:
         return
@@ -29,14 +29,13 @@ def draw(found: dict[str, Any], stem: Path) -> None:
         _bars(axes, name, work, peak)
     grid[0, 0].legend(loc="lower right", frameon=False, fontsize=8, ncols=3)
     grid[-1, 0].set_xlabel("seconds a round (median and middle half; logarithmic)")
-    save(figure, stem)
+    save(figure, path)
 
 
-def save(figure: Figure, stem: Path) -> None:
-    """Both forms of a picture, the same bytes from the same data."""
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(stem.with_suffix(".png"), dpi=120)
-    figure.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
+def save(figure: Figure, path: Path) -> None:
+    """The same bytes from the same data."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, metadata={"Date": None})
 
 
 def _bars(axes: Axes, name: str, work: dict[str, Any], peak: float) -> None:

@@ -13,6 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments.theory.adaptdp import (
+    Silo,
+    equation_1_noise,
+    equation_3_epsilon,
+    equation_3_noise,
+)
 from tacit import local
 from tacit.accounting import (
     Budget,
@@ -30,12 +36,6 @@ from tacit.errors import BudgetError, TacitError
 from tacit.mechanisms import NoNoise
 from tacit.planning import Plan
 from tacit.planning import calibrate as settle
-from tacit.planning.adaptdp_paper import (
-    Silo,
-    equation_1_noise,
-    equation_3_epsilon,
-    equation_3_noise,
-)
 from tacit.population import Population
 from tacit.precision import precision
 from tacit.release import Release

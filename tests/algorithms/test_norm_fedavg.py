@@ -10,13 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from experiments.theory.norm import implied_constant, key_quantity, theory_choice
 from tacit.accounting import Budget
 from tacit.algorithms import DPNormFedAvg
 from tacit.algorithms.output import Outputs
 from tacit.data.generators import Problem, client_quadratics
 from tacit.errors import TacitError
 from tacit.planning import Plan, calibrate
-from tacit.planning.norm_paper import implied_constant, key_quantity, theory_choice
 from tacit.population import Population
 from tacit.sampling import PoissonCohort
 from tacit.simulation import Simulator

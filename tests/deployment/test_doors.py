@@ -18,6 +18,7 @@ import pytest
 from folders import config, make, make_records, site_folders
 
 import tacit
+from experiments.reproduce.prepared import run_many
 from tacit import tree
 from tacit.accounting import Budget, Guarantee
 from tacit.algorithms import registry as algorithms
@@ -27,7 +28,6 @@ from tacit.deployment.coordinator import Coordinator
 from tacit.deployment.inmemory import InMemory
 from tacit.deployment.settings import Public
 from tacit.errors import NoPrivacyWarning
-from tacit.reproduce.prepared import run_many
 from tacit.run.compare import Share, Variant, run_share
 from tacit.run.config import RunConfig, as_toml
 from tacit.run.result import Result

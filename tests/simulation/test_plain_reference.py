@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from benchmarks.speed import reference
 from benchmarks.speed.exact import difference
 from benchmarks.speed.works import WORKS, data, flat, leaves, start

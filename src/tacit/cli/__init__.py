@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib.metadata import entry_points
 
 import typer
 
 from tacit.cli import account, data, demo, deploy, ledger, site
 from tacit.cli import compare as comparing
 from tacit.cli import plan as planning
-from tacit.cli import reproduce as reproducing
 from tacit.cli import run as running
 from tacit.errors import TacitError
 
@@ -30,9 +30,12 @@ app.add_typer(site.app, name="site")
 app.command("run")(running.run)
 app.command("compare")(comparing.compare)
 app.command("plan")(planning.plan)
-app.command("reproduce")(reproducing.reproduce)
 app.command("examples")(running.examples)
 app.command("demo")(demo.demo)
+
+# Other packages may bring commands: the experiments of the repository bring `reproduce`.
+for found in entry_points(group="tacit.commands"):
+    app.command(found.name)(found.load())
 
 # The base of all usage errors; typer carries its own copy of click, so it is found through typer.
 _UsageMistake: type[Exception] = typer.BadParameter.__mro__[2]

@@ -1,0 +1,1 @@
+"""Research with Tacit: the papers' tables and figures again, and studies beyond them."""

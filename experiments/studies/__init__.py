@@ -1,0 +1,1 @@
+"""Studies beyond the papers: ``python -m experiments.studies.NAME`` writes ``results/studies``."""

@@ -1,0 +1,78 @@
+"""Write what was measured of auto into its page and the README.
+
+The words around the numbers are written by hand and stay.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from experiments.studies import (
+    auto_combinations,
+    auto_grid,
+    auto_record,
+    auto_regression,
+    auto_targets,
+)
+
+RESULTS = Path("results")
+PAGES = (Path("docs/explanation/auto.md"), Path("README.md"))
+_MARK = re.compile(
+    r"(<!-- auto-(?P<name>[a-z]+): begin -->\n).*?(<!-- auto-(?P=name): end -->)", re.DOTALL
+)
+_HEADLINE = ("A", "A'", "B", "B'", "C", "D")
+
+
+def rows_of(name: str) -> list[dict[str, Any]]:
+    """The results of a benchmark; none if it has not been run."""
+    path = RESULTS / f"auto-{name}.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def whole_of(name: str) -> list[dict[str, Any]]:
+    """The rows of a benchmark that is one file; none if it has not been run."""
+    path = RESULTS / f"auto-{name}.json"
+    found: list[dict[str, Any]] = json.loads(path.read_text())["rows"] if path.exists() else []
+    return found
+
+
+def headline(targets: list[dict[str, Any]], grid: list[dict[str, Any]]) -> str:
+    """The targets in a line each, and the grid in a sentence."""
+    lines = ["| task | total epsilon: test accuracy of `auto` |", "|---|---|"]
+    for name in _HEADLINE:
+        target, shown = auto_targets.TARGETS[name], []
+        for epsilon in target.promised:
+            found = [r["accuracy"] for r in auto_targets.newest(targets, name, epsilon)]
+            if found:
+                shown.append(f"{epsilon:g}: {sum(found) / len(found):.1f}")
+        if shown:
+            data = f"{target.data['name']}, {target.data['clients']:,} clients"
+            lines.append(f"| {data}, {target.title} | {', '.join(shown)} |")
+    said = auto_grid.sentence(grid)
+    return "\n".join(lines) + (f"\n\n{said}" if said else "")
+
+
+def main() -> None:
+    """Both pages."""
+    targets, grid, tried = (rows_of(name) for name in ("targets", "grid", "combinations"))
+    fitted, by_record = (whole_of(name) for name in ("regression", "record"))
+    parts = {
+        "targets": auto_targets.table(targets),
+        "grid": auto_grid.table(grid) if grid else "Not run yet.",
+        "combinations": auto_combinations.table(tried) if tried else "Not run yet.",
+        "regression": auto_regression.table(fitted) if fitted else "Not run yet.",
+        "record": auto_record.table(by_record) if by_record else "Not run yet.",
+        "headline": headline(targets, grid),
+    }
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        page.write_text(
+            _MARK.sub(lambda m: f"{m[1]}{parts[m['name']]}\n{m[3]}", text), encoding="utf-8"
+        )
+
+
+if __name__ == "__main__":
+    main()

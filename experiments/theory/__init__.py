@@ -1,0 +1,1 @@
+"""Formulas of the papers, as printed, to compare with."""
