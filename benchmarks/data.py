@@ -8,7 +8,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from tacit.data import Preprocessing, federate, load, own_data, splits
+from tacit.data import Preprocessing, federate, load, own_data
+from tacit.data.splits import cuts as splits
 from tacit.errors import DataError
 
 T = TypeVar("T")

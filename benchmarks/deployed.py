@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from tacit.deployment.demo import start_site
-from tacit.deployment.processes import marked, start, stop, stop_marked
-from tacit.deployment.serving import FOLDER
-from tacit.deployment.settings import Public
-from tacit.deployment.setup import Wanted, make_federation
+from tacit.deployment.server.processes import FOLDER
+from tacit.deployment.setup.demo import start_site
+from tacit.deployment.setup.folders import Wanted, make_federation
+from tacit.deployment.setup.settings import Public
+from tacit.deployment.transport.process_groups import marked, start, stop, stop_marked
 from tacit.run.config import RunConfig, as_toml, read_toml
 
 

@@ -36,15 +36,15 @@ from benchmarks.deployed import (
     start_server,
 )
 from tacit.accounting import Ledger
-from tacit.deployment.coordinator import Coordinator
-from tacit.deployment.demo import start_site
-from tacit.deployment.inmemory import InMemory
-from tacit.deployment.overview import budget_of
-from tacit.deployment.processes import free_port, marked, stop
-from tacit.deployment.serving import FOLDER, progress_of
-from tacit.deployment.settings import Public
-from tacit.deployment.setup import make_federation
-from tacit.deployment.wanted import demo_federation
+from tacit.deployment.server.coordinator import Coordinator
+from tacit.deployment.server.processes import FOLDER, progress_of
+from tacit.deployment.setup.demo import start_site
+from tacit.deployment.setup.folders import make_federation
+from tacit.deployment.setup.from_config import demo_federation
+from tacit.deployment.setup.overview import budget_of
+from tacit.deployment.setup.settings import Public
+from tacit.deployment.transport.in_memory import InMemory
+from tacit.deployment.transport.process_groups import free_port, marked, stop
 
 RESULTS = Path("results")
 

@@ -61,10 +61,10 @@ from tacit.mechanisms.privunit import (
     scalar_sq_norm,
     sq_norm_constants,
 )
-from tacit.planning.allocation import dynamic_levels, static_levels
-from tacit.planning.scaffnew_plan import ScaffNewProblem, scaffnew_plan
 from tacit.population import Population
 from tacit.precision import precision
+from tacit.schedules.allocation import dynamic_levels, static_levels
+from tacit.schedules.scaffnew import ScaffNewProblem, scaffnew_plan
 from tacit.tasks.base import Task
 from tacit.tasks.prox import WeightedL1Box
 

@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.speed.protocol import Side, serve
 from benchmarks.speed.usage import Meter
 from benchmarks.speed.works import SIDE, Floats, Work, data, flat, start
-from tacit import DPFedAvg, DynamicLDP, Federation, Plan, RecordDPFedAvg, Simulator, span
+from tacit import DPFedAvg, DynamicLDP, Federation, Plan, RecordDPFedAvg, Simulator, gram_steps
 from tacit.algorithm import Algorithm
 from tacit.population import Population
 from tacit.precision import Precision
@@ -165,5 +165,5 @@ def algorithm_of(work: Work) -> Algorithm:
 
 if __name__ == "__main__":
     if os.environ.get("BENCH_PLAIN"):
-        span.is_shorter = lambda *_: False  # type: ignore[assignment]
+        gram_steps.is_shorter = lambda *_: False  # type: ignore[assignment]
     serve(TacitSide, ("tacit", "jax", "jaxlib", "numpy"))

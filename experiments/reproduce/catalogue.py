@@ -23,10 +23,10 @@ from experiments.reproduce.papers import (
 )
 from experiments.reproduce.store import Store
 from experiments.reproduce.summary import Summary
-from tacit.data.catalogue import CATALOGUE
-from tacit.data.files import Store as Files
+from tacit.data.datasets.catalogue import CATALOGUE
+from tacit.data.datasets.files import Store as Files
 from tacit.errors import ConfigError
-from tacit.nearest import nearest
+from tacit.validation import nearest
 
 PAPERS: Mapping[str, str] = {
     "adaptdp": "AdaptDP-FedAvg: Fukami, Murata and Niwa",

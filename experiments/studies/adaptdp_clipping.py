@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from experiments.reproduce.catalogue import ENTRIES
 from experiments.reproduce.papers.adaptdp_tests import BATCH
 from experiments.reproduce.prepared import prepare
-from tacit import draws, tree
+from tacit import random_numbers, tree
 from tacit.bounds import Clip
 from tacit.tasks.base import Params, Record, Task
 
@@ -60,7 +60,7 @@ def trained(
 
     def local(params: Params, key: Array, own: Record) -> Params:
         def one(current: Params, draw: Array) -> tuple[Params, None]:
-            rows = draws.distinct(draw, size, BATCH, BATCH)
+            rows = random_numbers.distinct(draw, size, BATCH, BATCH)
             batch = {name: value[rows] for name, value in own.items()}
             slope = direction(task, what, radius, current, batch)
             return tree.subtract(current, tree.scale(step, slope)), None

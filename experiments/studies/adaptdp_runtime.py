@@ -26,8 +26,8 @@ import numpy as np
 from tacit.algorithm import Algorithm, Message, Phase
 from tacit.algorithms import AdaptDPFedAvg, RecordDPFedAvg
 from tacit.algorithms.adaptdp_fedavg import State
+from tacit.data.datasets.generators import quadratic
 from tacit.data.federation import Federation
-from tacit.data.generators import quadratic
 from tacit.population import Population
 from tacit.simulation import RunState, Simulator
 from tacit.tasks.base import Task

@@ -19,7 +19,7 @@ from typing import Any
 from tacit.accounting import Budget
 from tacit.algorithm import Algorithm
 from tacit.algorithms import AdaptDPFedAvg, RecordDPFedAvg
-from tacit.data.generators import quadratic
+from tacit.data.datasets.generators import quadratic
 from tacit.planning import Plan, calibrate
 from tacit.population import Population
 from tacit.simulation import Simulator

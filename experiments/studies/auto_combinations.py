@@ -24,18 +24,18 @@ from tacit import tree
 from tacit.accounting import Budget
 from tacit.algorithm import Message
 from tacit.algorithms import Auto
-from tacit.algorithms.one_gradient import State
+from tacit.algorithms.auto_base import State
 from tacit.data import federate
 from tacit.data.federation import Federation
 from tacit.mechanisms import Gaussian
-from tacit.planning.allocation import dynamic_levels
-from tacit.planning.auto_plan import rounds_for
+from tacit.planning.rounds import rounds_for
 from tacit.population import Population
 from tacit.release import Release
 from tacit.run.loop import Settings
 from tacit.run.parallel import over_cores
 from tacit.run.run import Run
 from tacit.sampling import PoissonCohort
+from tacit.schedules.allocation import dynamic_levels
 from tacit.tasks.registry import make as make_task
 
 DELTA = 1e-5

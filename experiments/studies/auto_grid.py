@@ -45,7 +45,7 @@ from tacit.algorithms import (
 from tacit.data import federate
 from tacit.data.federation import Federation
 from tacit.errors import TacitError
-from tacit.features.rows import unit_rows, with_x
+from tacit.record_maps import unit_rows, with_x
 from tacit.run.loop import Settings
 from tacit.run.parallel import over_cores
 from tacit.run.run import Run

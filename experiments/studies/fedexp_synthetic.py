@@ -21,7 +21,7 @@ import numpy as np
 from experiments.studies.repeated import share_programs, summary
 from tacit.accounting import Budget
 from tacit.algorithms.fedexp import DPFedEXP
-from tacit.data.generators import fedexp_regression
+from tacit.data.datasets.generators import fedexp_regression
 from tacit.planning import Plan, calibrate
 from tacit.population import Population
 from tacit.simulation import Simulator

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from experiments.studies.repeated import share_programs, summary
 from tacit.accounting import Budget
 from tacit.algorithms.norm_fedavg import DPNormFedAvg
-from tacit.data.generators import Problem, client_quadratics
+from tacit.data.datasets.generators import Problem, client_quadratics
 from tacit.planning import Plan, calibrate
 from tacit.population import Population
 from tacit.simulation import Simulator

@@ -20,8 +20,8 @@ import numpy as np
 from tacit.accounting import Budget
 from tacit.algorithm import Algorithm
 from tacit.algorithms import DPScaffNew, DynamicLDP, FedAvg
+from tacit.data.datasets.generators import ijcnn_like
 from tacit.data.federation import Federation
-from tacit.data.generators import ijcnn_like
 from tacit.planning import Plan, calibrate
 from tacit.population import Population
 from tacit.simulation import Simulator

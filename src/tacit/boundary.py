@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import jax.numpy as jnp
 from jax import Array
 
-from tacit import draws, tree
+from tacit import random_numbers, tree
 from tacit.algorithm import Message, Phase
 from tacit.bounds import Unbounded
 from tacit.errors import TacitError
@@ -42,7 +42,7 @@ def leave_client(
             continue
         bounded = release.bound(value)
         if release.at == "message":
-            bounded = release.noised(draws.fold_in(key, number), bounded, round_)
+            bounded = release.noised(random_numbers.fold_in(key, number), bounded, round_)
         released[name] = bounded
     stats = {name: jnp.asarray(rule(released)) for name, rule in sorted(phase.stats.items())}
     return released, stats
@@ -77,7 +77,7 @@ def enter_server(
         if release is not None and release.at == "aggregate":
             # Sums over clients are exact; a client's own sum of records is rounded by floats.
             terms = max(population.sizes) if release.by_record else 1
-            total = release.noised(draws.fold_in(key, number), total, round_, terms=terms)
+            total = release.noised(random_numbers.fold_in(key, number), total, round_, terms=terms)
         means[name] = tree.scale(1 / expected, total)
     return means
 

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from tacit import draws, span, tree
+from tacit import gram_steps, random_numbers, tree
 from tacit.algorithm import ClientData
 from tacit.bounds import Clip, Normalize
 from tacit.release import Release
@@ -51,8 +51,8 @@ def gradient_steps(
     correction: Correction = None,
 ) -> Params:
     """``steps`` steps of gradient descent; a correction is added to every gradient."""
-    if isinstance(batch, FullBatch) and span.is_shorter(task, params, data, steps):
-        return span.span_steps(
+    if isinstance(batch, FullBatch) and gram_steps.is_shorter(task, params, data, steps):
+        return gram_steps.span_steps(
             task, params, data, steps=steps, step_size=step_size, correction=correction
         )
 
@@ -136,11 +136,11 @@ def private_steps(
     correction: Correction = None,
 ) -> tuple[Params, Params]:
     """``release.times`` private steps: the last iterate, and the sum of those before each step."""
-    batch_key, noise_key = draws.split(key)
+    batch_key, noise_key = random_numbers.split(key)
 
     def one(step: Array, carry: tuple[Params, Params]) -> tuple[Params, Params]:
         current, visited = carry
-        keys = (batch_key, draws.fold_in(noise_key, step))
+        keys = (batch_key, random_numbers.fold_in(noise_key, step))
         direction = private_gradient(task, release, keys, step, current, data, round_, radius)
         if correction is not None:
             direction = tree.add(direction, correction)

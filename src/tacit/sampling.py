@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from tacit import draws
+from tacit import random_numbers
 from tacit.accounting.events import (
     Everyone,
     FixedSize,
@@ -96,7 +96,7 @@ class FixedCohort:
         """True for ``size`` clients, uniformly."""
         del round_
         self._check(clients)
-        chosen = draws.distinct(key, clients, self.size, self.size)
+        chosen = random_numbers.distinct(key, clients, self.size, self.size)
         return jnp.zeros(clients, bool).at[chosen].set(True)
 
     def expected(self, clients: int) -> float:
@@ -223,7 +223,7 @@ class FixedBatch:
         """Different records, every set equally likely."""
         count = jnp.minimum(self.size, size)
         most = min(self.size, capacity)
-        return draws.distinct(draws.fold_in(key, step), size, count, most), count
+        return random_numbers.distinct(random_numbers.fold_in(key, step), size, count, most), count
 
     def expected(self, size: Array | int) -> Array | float:
         """The batch size, or all records of a smaller client."""
@@ -254,7 +254,7 @@ class PoissonBatch:
     def chosen(self, key: Array, step: Array, size: Array, capacity: int) -> tuple[Array, Array]:
         """Independent coins for all records."""
         rate = jnp.minimum(1.0, self.size / size)
-        coins = _coins(draws.fold_in(key, step), capacity, rate)
+        coins = _coins(random_numbers.fold_in(key, step), capacity, rate)
         coins = coins & (jnp.arange(capacity) < size)
         return jnp.nonzero(coins, size=capacity, fill_value=0)[0], jnp.sum(coins)
 
@@ -288,7 +288,7 @@ class ShuffledBatches:
         """The step's slice of its epoch's permutation."""
         batches = -(-size // self.size)
         epoch, place = step // batches, step % batches
-        scores = _scores(draws.fold_in(key, epoch), size, capacity)
+        scores = _scores(random_numbers.fold_in(key, epoch), size, capacity)
         order = jnp.argsort(scores, descending=True)
         start = place * self.size
         rows = jnp.minimum(start + jnp.arange(min(self.size, capacity)), capacity - 1)
@@ -318,7 +318,7 @@ def step_batch(size: int | None) -> Batch:
 
 def _coins(key: Array, count: int, rate: Array | float) -> Array:
     """Coins that fall with probability ``rate`` to within 2^-21 of it, never above it."""
-    bits = draws.words(key, count)
+    bits = random_numbers.words(key, count)
     if isinstance(rate, (int, float)):
         threshold = jnp.asarray(min(int(rate * 2**32), 2**32 - 1), jnp.uint32)
         return (bits < threshold) | (rate >= 1)
@@ -334,7 +334,7 @@ def _threshold(rate: Array) -> Array:
 
 def _scores(key: Array, size: Array, capacity: int) -> Array:
     """Random scores of the client's records, 0 for the rows beyond; 32 bits, so ties are rare."""
-    bits = jnp.maximum(draws.words(key, capacity), 1)
+    bits = jnp.maximum(random_numbers.words(key, capacity), 1)
     return jnp.where(jnp.arange(capacity) < size, bits, 0)
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 import jax
 from jax import Array
 
-from tacit import draws
+from tacit import random_numbers
 
 
 class Stream(NamedTuple):
@@ -30,35 +30,35 @@ class Stream(NamedTuple):
         """A stream that nobody can repeat, from the operating system's entropy."""
         key = jax.random.key(secrets.randbits(63))
         for _ in range(3):
-            key = draws.fold_in(key, secrets.randbits(31))
+            key = random_numbers.fold_in(key, secrets.randbits(31))
         return cls(key)
 
     def again(self, attempt: int) -> Stream:
         """The stream of a repeated attempt, so that nothing is drawn twice; 0 is the first."""
         if attempt == 0:
             return self
-        return Stream(draws.fold_in(draws.fold_in(self.root, 2), attempt))
+        return Stream(random_numbers.fold_in(random_numbers.fold_in(self.root, 2), attempt))
 
     @property
     def init(self) -> Array:
         """The key of the first model."""
-        return draws.fold_in(self.root, 0)
+        return random_numbers.fold_in(self.root, 0)
 
     def cohort(self, round_: Array | int) -> Array:
         """The key of a round's cohort."""
-        return draws.fold_in(self._round(round_), 0)
+        return random_numbers.fold_in(self._round(round_), 0)
 
     def server(self, round_: Array | int, phase: int) -> Array:
         """The key of the server's noise in a phase."""
-        return draws.fold_in(self._phase(round_, phase), 0)
+        return random_numbers.fold_in(self._phase(round_, phase), 0)
 
     def client(self, round_: Array | int, phase: int, client: Array | int) -> tuple[Array, Array]:
         """A client's keys in a phase: for its local work, and for leaving."""
-        key = draws.fold_in(self._phase(round_, phase), client + 1)
-        return draws.fold_in(key, 0), draws.fold_in(key, 1)
+        key = random_numbers.fold_in(self._phase(round_, phase), client + 1)
+        return random_numbers.fold_in(key, 0), random_numbers.fold_in(key, 1)
 
     def _round(self, round_: Array | int) -> Array:
-        return draws.fold_in(draws.fold_in(self.root, 1), round_)
+        return random_numbers.fold_in(random_numbers.fold_in(self.root, 1), round_)
 
     def _phase(self, round_: Array | int, phase: int) -> Array:
-        return draws.fold_in(self._round(round_), phase + 1)
+        return random_numbers.fold_in(self._round(round_), phase + 1)

@@ -31,7 +31,7 @@ from tacit.accounting import (
 from tacit.algorithm import ClientData
 from tacit.algorithms import AdaptDPFedAvg
 from tacit.algorithms.adaptdp_fedavg import clip_radius, radius_lift
-from tacit.data.generators import quadratic
+from tacit.data.datasets.generators import quadratic
 from tacit.errors import BudgetError, TacitError
 from tacit.mechanisms import NoNoise
 from tacit.planning import Plan
@@ -39,7 +39,7 @@ from tacit.planning import calibrate as settle
 from tacit.population import Population
 from tacit.precision import precision
 from tacit.release import Release
-from tacit.run import train
+from tacit.run import Run, Settings, train
 from tacit.tasks.linear import Quadratic
 
 DELTA = 1e-4
@@ -319,7 +319,14 @@ def test_noise_free_run_follows_the_pseudo_code() -> None:
         algorithm = AdaptDPFedAvg(
             batches="full", local_steps=3, local_lr=0.5, max_radius=0.4, output=output
         )
-        result = train(algorithm, Quadratic(features=3), federation, rounds=2, dtype="float64")
+        run = Run.of(
+            algorithm,
+            Quadratic(features=3),
+            federation,
+            rounds=2,
+            settings=Settings(dtype="float64"),
+        )
+        result = run.train()
         np.testing.assert_allclose(result.params["w"], expected, rtol=1e-9)
         assert result.metrics["server/radius"] == pytest.approx(radius)
 

@@ -17,21 +17,22 @@ from tacit.accounting import Budget, Ledger, gdp_mu
 from tacit.accounting.events import Everyone
 from tacit.algorithm import ClientData, Moment
 from tacit.algorithms import Auto, AutoLocal
-from tacit.algorithms.one_gradient import with_prior
-from tacit.algorithms.private_mean import PrivateMean
+from tacit.algorithms.auto_base import with_prior
 from tacit.boundary import leave_client
 from tacit.bounds import Clip, Normalize
 from tacit.data.federation import Federation
 from tacit.errors import TacitError
-from tacit.features.rows import centred_rows, unit_rows
 from tacit.mechanisms import PrivUnitG
 from tacit.planning import Plan, calibrate
-from tacit.planning.auto_plan import MOST, enough_rounds, rounds_for, step_size
+from tacit.planning.rounds import rounds_for
 from tacit.population import Population
+from tacit.preludes.mean_record import PrivateMean
+from tacit.record_maps import centred_rows, unit_rows
 from tacit.run import train
 from tacit.run.loop import Settings
 from tacit.run.run import Run
 from tacit.sampling import PoissonCohort
+from tacit.schedules.auto import MOST, enough_rounds, step_size
 from tacit.simulation import Simulator
 from tacit.tasks.linear import LeastSquares
 from tacit.tasks.logistic import Logistic, Multinomial

@@ -28,6 +28,7 @@ from engines import (
 )
 from registry import CASES, Case
 
+from local_federation import LocalFederation
 from tacit import tree
 from tacit.accounting import DpEvent, Ledger, compose
 from tacit.accounting.events import in_turn
@@ -42,7 +43,6 @@ from tacit.simulation import Simulator
 from tacit.streams import Stream
 from tacit.wire.client import Holdings, WireClient
 from tacit.wire.codec import encode
-from tacit.wire.local import LocalFederation
 
 REAL = (  # one for each way in which noise is drawn
     *("dp-fedavg-poisson", "dp-fedavg-local", "dp-fedavg-record-fixed"),

@@ -16,7 +16,7 @@ from tacit.accounting import Budget, epsilon_of, gaussian_event, joint_mu_square
 from tacit.algorithms import DPFedEXP
 from tacit.algorithms.fedexp import step_size
 from tacit.boundary import leave_client
-from tacit.data.generators import Problem, fedexp_regression
+from tacit.data.datasets.generators import Problem, fedexp_regression
 from tacit.errors import TacitError
 from tacit.planning import Plan, calibrate
 from tacit.population import Population

@@ -14,7 +14,7 @@ from experiments.theory.norm import implied_constant, key_quantity, theory_choic
 from tacit.accounting import Budget
 from tacit.algorithms import DPNormFedAvg
 from tacit.algorithms.output import Outputs
-from tacit.data.generators import Problem, client_quadratics
+from tacit.data.datasets.generators import Problem, client_quadratics
 from tacit.errors import TacitError
 from tacit.planning import Plan, calibrate
 from tacit.population import Population

@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 from tacit.accounting import Budget
 from tacit.algorithm import Algorithm
 from tacit.algorithms import Auto, DPFedAvg, RecordDPFedAvg
-from tacit.algorithms.private_moments import PrivateMoments
 from tacit.data.federation import Federation
-from tacit.data.waiting import Waiting, rescaled
 from tacit.errors import TacitError
 from tacit.mechanisms import NoNoise
 from tacit.planning import Plan, calibrate
 from tacit.population import Population
+from tacit.preludes.column_moments import PrivateMoments
 from tacit.release import Release
+from tacit.released_scaling import Waiting, rescaled
 from tacit.simulation import Simulator
 from tacit.tasks.logistic import Logistic
 
@@ -223,7 +223,8 @@ def test_a_prelude_of_another_promise_is_refused() -> None:
 
 def test_rescaling_leaves_other_columns_alone() -> None:
     data = federation().with_test(federation(1).records)
-    done = rescaled(data, COLUMNS, {"age": (50.0, 10.0), "dose": (2.0, 0.5)})
+    given = {"age": (50.0, 10.0), "dose": (2.0, 0.5)}
+    done = data.mapped(lambda records: rescaled(records, COLUMNS, given))
     x, was = done.records["x"], data.records["x"]
     np.testing.assert_array_equal(x[:, 1], was[:, 1])
     np.testing.assert_allclose(x[:, 0], (60 + 60 * was[:, 0] - 50) / 10, atol=1e-5)

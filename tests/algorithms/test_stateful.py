@@ -4,18 +4,18 @@ import jax
 import numpy as np
 import pytest
 
+from local_federation import LocalFederation
 from tacit.accounting import Budget, gaussian_event, gdp_eps
 from tacit.algorithms import ISRLDP, DPFedAvg, DPScaffNew, DPScaffold, DynamicLDP, FedAvg
 from tacit.algorithms.scaffnew import steps_of_coins
+from tacit.data.datasets.generators import ijcnn_like
 from tacit.data.federation import Federation
-from tacit.data.generators import ijcnn_like
 from tacit.errors import TacitError
 from tacit.planning import Plan, calibrate
 from tacit.population import Population
 from tacit.simulation import Simulator
 from tacit.tasks.linear import LeastSquares
 from tacit.tasks.logistic import Logistic
-from tacit.wire.local import LocalFederation
 
 L2 = 0.1
 TASK = Logistic(features=5, bias=False, l2=L2)

@@ -77,12 +77,12 @@ def test_prepared_arrays(tmp_path: Path) -> None:
         ({"name": "digits", "path": "x"}, "name = "),
         ({"name": "digits", "clints": 3}, "did you mean 'clients'"),
         ({"path": "x", "colums": {}}, "did you mean 'columns'"),
-        ({"name": 3}, r"name of .* is 3: give a text"),
-        ({"name": "digits", "clients": "ten"}, "give a whole number"),
-        ({"name": "digits", "clients": True}, "give a whole number"),
-        ({"name": "digits", "clients": 3, "alpha": "small"}, "give a number"),
-        ({"path": "x", "columns": ["age"]}, "give a table"),
-        ({"path": "x", "drop": "id"}, "give a list"),
+        ({"name": 3}, r"\[data.name\] \(3\) is not usable: it should be a valid string"),
+        ({"name": "digits", "clients": "ten"}, "it should be a valid integer"),
+        ({"name": "digits", "clients": True}, "it should be a valid integer"),
+        ({"name": "digits", "clients": 3, "alpha": "small"}, "it should be a valid number"),
+        ({"path": "x", "columns": ["age"]}, r"write a table \[data.columns\]"),
+        ({"path": "x", "drop": "id"}, r"\[data.drop\].* it should be a valid list"),
     ],
 )
 def test_mistakes(config: dict, complaint: str) -> None:

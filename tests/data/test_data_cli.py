@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from tacit.cli.data import app
 from tacit.data import CATALOGUE, Federation
-from tacit.data.picture import label_counts, who_holds_what
+from tacit.data.label_picture import label_counts, who_holds_what
 from tacit.errors import TacitError
 
 pytestmark = pytest.mark.usefixtures("no_data")

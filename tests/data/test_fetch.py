@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from tacit.data import describe
-from tacit.data.entry import Entry
-from tacit.data.fetch import fetch
-from tacit.data.files import SourceFile
+from tacit.data.datasets.entry import Entry
+from tacit.data.datasets.fetch import fetch
+from tacit.data.datasets.files import SourceFile
 from tacit.errors import DataError
 
 CONTENT = b"1 1:1\n-1 2:1\n"

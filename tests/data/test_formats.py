@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from originals import idx_bytes, nifti_bytes
 
-from tacit.data import formats
-from tacit.data.files import SourceFile, Store, read_bytes
+from tacit.data.datasets import formats
+from tacit.data.datasets.files import SourceFile, Store, read_bytes
 from tacit.errors import DataError
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tacit.data import generators
+from tacit.data.datasets import generators
 from tacit.errors import DataError
 
 

@@ -15,7 +15,7 @@ from originals import idx_bytes, nifti_bytes
 from PIL import Image
 
 from tacit.data import Store, describe, federate, load
-from tacit.data.text import ALPHABET, speeches
+from tacit.data.datasets.text import ALPHABET, speeches
 from tacit.errors import ConfigError, DataError
 
 RNG = np.random.default_rng(0)
@@ -86,7 +86,7 @@ def test_cifar_binary_batches(tmp_path: Path) -> None:
 
 
 def test_cifar_mosaics_equal_the_binary_records(tmp_path: Path) -> None:
-    from tacit.data.images import CIFAR_FILES, _cifar_batch
+    from tacit.data.datasets.images import CIFAR_FILES, _cifar_batch
 
     tiles = np.zeros((10_000, 32, 32, 3), np.uint8)
     tiles[:, 5, 7] = np.random.default_rng(1).integers(0, 256, (10_000, 3))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.data import splits
+from tacit.data.splits import cuts as splits
 from tacit.errors import DataError
 
 SPLITS: dict[str, Callable[[np.ndarray, int, int], splits.Parts]] = {

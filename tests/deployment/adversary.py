@@ -20,8 +20,8 @@ from folders import make, site_folders
 
 from tacit import tree
 from tacit.algorithm import Phase
-from tacit.deployment.inmemory import InMemory, Tap
-from tacit.deployment.settings import Public
+from tacit.deployment.setup.settings import Public
+from tacit.deployment.transport.in_memory import InMemory, Tap
 from tacit.planning import Plan
 from tacit.run.config import RunConfig
 from tacit.streams import Stream

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from tacit.deployment.serving import serve
+from tacit.deployment.server.processes import serve
 
 HERE = Path(__file__).parent
 os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE / "dishonest"), str(HERE)])

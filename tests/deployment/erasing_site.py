@@ -12,8 +12,8 @@ from pathlib import Path
 import jax
 from erasing import destroyed
 
-from tacit.deployment.node import FleetNode
-from tacit.deployment.site import Site
+from tacit.deployment.site.node import FleetNode
+from tacit.deployment.site.site import Site
 from tacit.release import Release
 from tacit.streams import Stream
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tacit.data.federation import Federation
-from tacit.deployment.settings import Public
-from tacit.deployment.setup import Wanted, make_federation
+from tacit.deployment.setup.folders import Wanted, make_federation
+from tacit.deployment.setup.settings import Public
 from tacit.run.config import RunConfig, as_toml, read_toml
 
 SIZES = {"north": 5, "east": 7, "south": 6}

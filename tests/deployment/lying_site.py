@@ -8,8 +8,8 @@ from pathlib import Path
 
 from adversary import filled, lying
 
-from tacit.deployment.node import FleetNode
-from tacit.deployment.site import Site
+from tacit.deployment.site.node import FleetNode
+from tacit.deployment.site.site import Site
 
 
 def main(folder: Path, number: float) -> None:

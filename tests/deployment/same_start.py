@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from tacit.deployment.serving import serve
+from tacit.deployment.server.processes import serve
 
 os.environ["PYTHONPATH"] = str(Path(__file__).parent / "seeded")
 serve(Path(sys.argv[1]), lambda progress: None)

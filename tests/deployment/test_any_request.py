@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import test_doors
 from adversary import DishonestServer, answers, pair_of_federations, wild_records
 from erasing import erased
 from folders import FEATURES, SIZES, config
-from test_every_method import METHODS
 
-from tacit.deployment.inmemory import InMemory
-from tacit.deployment.site import Site
+from tacit.deployment.site.site import Site
+from tacit.deployment.transport.in_memory import InMemory
 from tacit.wire.codec import decode
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
@@ -32,7 +32,8 @@ MORE: dict[str, dict[str, Any]] = {
     "auto record central": {"name": "auto", "protects": "record", "noise_at": "aggregate"},
     "dp-scaffold client": {"name": "dp-scaffold", "protects": "client", "local_steps": 2},
 }
-ROWS = {**{name: {"name": name, **options} for name, options in METHODS.items()}, **MORE}
+METHODS = {row: {"name": row.split(",")[0], **o} for row, (o, _) in test_doors.ROWS.items()}
+ROWS = {**METHODS, **MORE}
 TRUSTED = ("auto", "auto record central", "dp-fedavg", "dp-fedexp", "dp-norm-fedavg", "fedavg")
 
 

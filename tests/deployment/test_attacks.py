@@ -14,11 +14,11 @@ from folders import FEATURES, SIZES, config, make, make_records, site_folders
 
 from tacit import tree
 from tacit.accounting import Ledger
-from tacit.deployment import working
-from tacit.deployment.coordinator import Coordinator
-from tacit.deployment.inmemory import InMemory, Tap
-from tacit.deployment.settings import Public
-from tacit.deployment.site import Site
+from tacit.deployment.server.coordinator import Coordinator
+from tacit.deployment.setup.settings import Public
+from tacit.deployment.site import process as working
+from tacit.deployment.site.site import Site
+from tacit.deployment.transport.in_memory import InMemory, Tap
 from tacit.errors import TacitError
 from tacit.release import Release
 from tacit.run.config import RunConfig
@@ -237,7 +237,7 @@ def test_the_process_of_a_stopped_site_ends_with_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("flwr")
-    import tacit.deployment.node as node
+    import tacit.deployment.site.node as node
 
     make(tmp_path / "f", config(LOCAL))
     folder = tmp_path / "f" / "sites" / "north"
@@ -329,9 +329,9 @@ def test_a_disk_that_takes_nothing_stops_the_site(
         raise TacitError("no space left")
 
     if broken == "head":
-        monkeypatch.setattr("tacit.deployment.state.Head.write", full)
+        monkeypatch.setattr("tacit.deployment.site.state.Head.write", full)
     else:
-        monkeypatch.setattr("tacit.deployment.site.write_private", full)
+        monkeypatch.setattr("tacit.deployment.site.site.write_private", full)
         monkeypatch.setattr(wire_client, "_worker", lambda *args: full)
     fields = server.model(plan, phase)
     for number in range(3):

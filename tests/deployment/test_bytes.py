@@ -11,8 +11,8 @@ import pytest
 from erasing import erased
 from folders import LOCAL, config, make, site_folders
 
-from tacit.deployment.coordinator import Coordinator
-from tacit.deployment.inmemory import InMemory
+from tacit.deployment.server.coordinator import Coordinator
+from tacit.deployment.transport.in_memory import InMemory
 from tacit.release import Release
 from tacit.streams import Stream
 

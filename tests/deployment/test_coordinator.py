@@ -14,9 +14,9 @@ from folders import SIZES, config, make, site_folders
 
 from tacit import tree
 from tacit.accounting import Ledger
-from tacit.deployment.coordinator import Coordinator
-from tacit.deployment.inmemory import InMemory, Tap
-from tacit.deployment.outcome import Status
+from tacit.deployment.server.coordinator import Coordinator
+from tacit.deployment.server.status import Status
+from tacit.deployment.transport.in_memory import InMemory, Tap
 from tacit.errors import TacitError
 from tacit.run.config import RunConfig, as_toml, read_toml
 from tacit.streams import Stream

@@ -24,9 +24,9 @@ from tacit.accounting import Budget, Guarantee
 from tacit.algorithms import registry as algorithms
 from tacit.cli import run as command_line
 from tacit.data import from_config
-from tacit.deployment.coordinator import Coordinator
-from tacit.deployment.inmemory import InMemory
-from tacit.deployment.settings import Public
+from tacit.deployment.server.coordinator import Coordinator
+from tacit.deployment.setup.settings import Public
+from tacit.deployment.transport.in_memory import InMemory
 from tacit.errors import NoPrivacyWarning
 from tacit.run.compare import Share, Variant, run_share
 from tacit.run.config import RunConfig, as_toml

@@ -15,11 +15,11 @@ from flwr.app import ConfigRecord, Error, Message, RecordDict  # noqa: E402
 from flwr.supercore.task_identity import TaskIdentity  # noqa: E402
 from folders import SIZES, make, site_folders  # noqa: E402
 
-from tacit.deployment.coordinator import Coordinator  # noqa: E402
-from tacit.deployment.grid import FlowerTransport, _key_of  # noqa: E402
-from tacit.deployment.node import FIELD, RECORD, request_of  # noqa: E402
-from tacit.deployment.site import Site  # noqa: E402
-from tacit.deployment.superlink import Guard, allowed  # noqa: E402
+from tacit.deployment.server.coordinator import Coordinator  # noqa: E402
+from tacit.deployment.site.node import FIELD, RECORD, request_of  # noqa: E402
+from tacit.deployment.site.site import Site  # noqa: E402
+from tacit.deployment.transport.flower_grid import FlowerTransport, _key_of  # noqa: E402
+from tacit.deployment.transport.superlink import Guard, allowed  # noqa: E402
 
 
 class Grid:
@@ -145,7 +145,7 @@ def test_the_guard_answers_403_and_calls_nothing() -> None:
 
 def test_a_node_fetches_and_runs_no_app() -> None:
     """The site's code names neither of Flower's calls that bring an app from the server."""
-    import tacit.deployment.node as node
+    import tacit.deployment.site.node as node
 
     source = Path(node.__file__).read_text()
     assert "GetFab" not in source and "get_fab" not in source

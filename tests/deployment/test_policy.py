@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from folders import LOCAL, config, make
 
-from tacit.deployment.policy import RefusalError, check_policy
-from tacit.deployment.settings import Policy, Public
+from tacit.deployment.setup.settings import Policy, Public
+from tacit.deployment.site.policy import RefusalError, check_policy
 
 ALLOWS = {
     "methods": ["dp-fedavg-record", "dp-fedavg", "dp-fedexp", "fedavg"],

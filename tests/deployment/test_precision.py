@@ -12,8 +12,8 @@ import pytest
 from adversary import flat
 from folders import SIZES, config, make, site_folders
 
-from tacit.deployment.coordinator import Coordinator
-from tacit.deployment.inmemory import InMemory
+from tacit.deployment.server.coordinator import Coordinator
+from tacit.deployment.transport.in_memory import InMemory
 
 METHODS = {
     "record": {"name": "dp-fedavg-record", "batches": "full", "local_steps": 2, "clip": 0.5},

@@ -23,8 +23,10 @@ if not os.environ.get("TACIT_PROCESSES"):
 from folders import LOCAL, config, make
 
 from tacit.accounting import Ledger
-from tacit.deployment.demo import start_site
-from tacit.deployment.processes import (
+from tacit.deployment.server.processes import FOLDER, progress_of
+from tacit.deployment.setup.demo import start_site
+from tacit.deployment.setup.settings import Public
+from tacit.deployment.transport.process_groups import (
     free_port,
     marked,
     start,
@@ -32,8 +34,6 @@ from tacit.deployment.processes import (
     stop_marked,
     working,
 )
-from tacit.deployment.serving import FOLDER, progress_of
-from tacit.deployment.settings import Public
 
 HERE = Path(__file__).parent
 TWO = {"north": 5, "east": 7}

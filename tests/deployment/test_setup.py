@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from folders import SIZES, config, make
 
-from tacit.deployment.coordinator import Coordinator
-from tacit.deployment.inmemory import InMemory
-from tacit.deployment.keys import make_authority, make_server
-from tacit.deployment.settings import Public, kind_of, load_server, load_site
-from tacit.deployment.setup import Wanted, make_federation
-from tacit.deployment.site import Site
-from tacit.deployment.wanted import wanted
+from tacit.deployment.server.coordinator import Coordinator
+from tacit.deployment.setup.folders import Wanted, make_federation
+from tacit.deployment.setup.from_config import wanted
+from tacit.deployment.setup.keys import make_authority, make_server
+from tacit.deployment.setup.settings import Public, kind_of, load_server, load_site
+from tacit.deployment.site.site import Site
+from tacit.deployment.transport.in_memory import InMemory
 from tacit.errors import ConfigError
 from tacit.run.config import as_toml, read_toml
 
@@ -117,7 +117,7 @@ def test_everything_that_decides_a_release_is_in_the_digest(
         ({"records": {"x": ["double", 3]}}, "write 'float' or 'int32'"),
         ({"records": {"y": ["int32"]}}, "needs x"),
         ({"adress": "a:1"}, "did you mean 'address'"),
-        ({"exchange": {"minimum": 0}}, "exchange.minimum of federation.toml"),
+        ({"exchange": {"minimum": 0}}, r"\[exchange.minimum\] \(0\) of federation.toml"),
         ({"train": {"rounds": 0}}, "train.rounds"),
     ],
 )

@@ -13,8 +13,8 @@ from folders import LOCAL, config, make
 
 from tacit import tree
 from tacit.accounting import Ledger
-from tacit.deployment.settings import Public
-from tacit.deployment.site import Site
+from tacit.deployment.setup.settings import Public
+from tacit.deployment.site.site import Site
 from tacit.errors import DataError, LedgerError, TacitError
 from tacit.run.config import as_toml, read_toml
 from tacit.wire.codec import decode, encode

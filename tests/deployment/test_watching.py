@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from tacit.deployment import processes, serving
-from tacit.deployment.serving import AppWatch, progress_of
+from tacit.deployment.server import processes as serving
+from tacit.deployment.server.processes import AppWatch, progress_of
+from tacit.deployment.transport import process_groups as processes
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 

@@ -8,7 +8,7 @@ import pytest
 from experiments.reproduce.catalogue import ENTRIES, PAPERS, WAITING, find, source
 from experiments.reproduce.entry import Entry, Quantity, changed, part, quick
 from tacit.algorithms import registry as algorithms
-from tacit.data.catalogue import CATALOGUE
+from tacit.data.datasets.catalogue import CATALOGUE
 from tacit.errors import ConfigError
 from tacit.run.config import RunConfig
 from tacit.tasks import registry as tasks

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import betainc, betaincinv, expit
 
-from tacit import draws
+from tacit import random_numbers
 from tacit.accounting import PureDpEvent, epsilon_of, repeated
 from tacit.accounting.events import Everyone
 from tacit.errors import TacitError
@@ -213,7 +213,7 @@ Highs = tuple[bool, bool, bool]
 def coins(monkeypatch: pytest.MonkeyPatch, unit: PrivUnit) -> tuple[int, int, int]:
     """The thresholds of a message's two coins, and of how many other levels one is drawn."""
     flipped, counts = list[int](), list[int]()
-    coin, below = draws.coin, draws.below
+    coin, below = random_numbers.coin, random_numbers.below
 
     def seen_coin(key: jax.Array, threshold: int) -> jax.Array:
         flipped.append(threshold)
@@ -224,8 +224,8 @@ def coins(monkeypatch: pytest.MonkeyPatch, unit: PrivUnit) -> tuple[int, int, in
         return below(key, count)
 
     with monkeypatch.context() as patched:
-        patched.setattr(draws, "coin", seen_coin)
-        patched.setattr(draws, "below", seen_below)
+        patched.setattr(random_numbers, "coin", seen_coin)
+        patched.setattr(random_numbers, "below", seen_below)
         unit.noised(jax.random.key(0), ALONG, 1.0, 0)
     (outside, stray), (levels,) = flipped, counts
     return outside, stray, levels
@@ -270,8 +270,10 @@ def test_some_draw_is_on_the_other_side(
     """
     unit, (levels, _, _) = PrivUnit(eps0=epsilon, eps2=epsilon), scalar_constants(epsilon)
     cap, outside, strayed = cap_of(3, epsilon, unit.eps1), False, False
-    monkeypatch.setattr(draws, "words", lambda key, count: jnp.zeros(count, jnp.uint32))
-    monkeypatch.setattr(draws, "normal", lambda key, count, dtype: jnp.arange(count, dtype=dtype))
+    monkeypatch.setattr(random_numbers, "words", lambda key, count: jnp.zeros(count, jnp.uint32))
+    monkeypatch.setattr(
+        random_numbers, "normal", lambda key, count, dtype: jnp.arange(count, dtype=dtype)
+    )
     for high in product((False, True), repeat=3):
 
         def uniform(
@@ -298,7 +300,7 @@ def test_the_rest_of_the_sphere_is_chosen_as_often_as_it_should(dtype: Precision
     with precision(dtype):
         along = jnp.asarray(ALONG, dtype)
         keys = jax.random.split(jax.random.key(8), repeats)
-        draw = jax.jit(jax.vmap(lambda key: unit._direction(*draws.split(key, 3), along)))
+        draw = jax.jit(jax.vmap(lambda key: unit._direction(*random_numbers.split(key, 3), along)))
         heights = np.asarray(draw(keys))[:, 1] * cap.mean
     outside = int((heights < cap.height).sum())
     assert stats.binomtest(outside, repeats, float(expit(-4.0))).pvalue > 1e-3

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import log_ndtr
 
-from tacit import draws
+from tacit import random_numbers
 from tacit.accounting import PureDpEvent, epsilon_of
 from tacit.accounting.events import Everyone
 from tacit.errors import TacitError
@@ -128,13 +128,13 @@ def test_the_side_is_an_exact_coin(
     monkeypatch: pytest.MonkeyPatch, sampler: Sampler, epsilon: float
 ) -> None:
     """The whole number that 64 random bits are compared with is p itself."""
-    seen, coin = list[int](), draws.coin
+    seen, coin = list[int](), random_numbers.coin
 
     def spy(key: jax.Array, threshold: int) -> jax.Array:
         seen.append(threshold)
         return coin(key, threshold)
 
-    monkeypatch.setattr(draws, "coin", spy)
+    monkeypatch.setattr(random_numbers, "coin", spy)
     jax.make_jaxpr(lambda key: PrivUnitG(epsilon, sampler).noised(key, jnp.ones(3), 2.0, 0))(
         jax.random.key(0)
     )
@@ -149,8 +149,8 @@ def rejections(half: HalfSpace, u: jax.Array, keys: jax.Array) -> tuple[jax.Arra
     """The height of what is sent, and how many blocks it took, for each key."""
 
     def one(key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        side_key, rest_key = draws.split(key)
-        inside = draws.coin(side_key, int(half.chance * 2**64))
+        side_key, rest_key = random_numbers.split(key)
+        inside = random_numbers.coin(side_key, int(half.chance * 2**64))
         found, blocks = _by_rejection(rest_key, u, half, inside)
         return found @ u, blocks
 

@@ -11,14 +11,14 @@ import tacit
 from tacit.accounting import Budget
 from tacit.errors import TacitError
 from tacit.planning.advice import Problem, advise, honest_word
-from tacit.planning.allocation import dynamic_levels, static_levels
-from tacit.planning.scaffnew_plan import (
+from tacit.population import Population
+from tacit.schedules.allocation import dynamic_levels, static_levels
+from tacit.schedules.scaffnew import (
     ScaffNewProblem,
     bound_curve,
     noise_constant,
     scaffnew_plan,
 )
-from tacit.population import Population
 
 
 @given(

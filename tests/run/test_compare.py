@@ -3,6 +3,7 @@
 import pytest
 
 from tacit.errors import ConfigError
+from tacit.measurements import Row
 from tacit.run.compare import (
     Outcome,
     Share,
@@ -17,7 +18,6 @@ from tacit.run.compare import (
     varied,
     with_auto,
 )
-from tacit.run.folder import Row
 
 BASE = {
     "data": {"name": "digits", "split": "iid", "clients": 8},

@@ -5,7 +5,7 @@ import pytest
 
 import tacit
 from tacit.algorithms import DPFedEXP, FedAvg
-from tacit.data.generators import fedexp_regression
+from tacit.data.datasets.generators import fedexp_regression
 from tacit.errors import NoPrivacyWarning
 from tacit.tasks.linear import LeastSquares
 

@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 from tacit.accounting import Ledger
 from tacit.cli import app
 from tacit.data.config import before_release, from_config
-from tacit.data.own import own_data
-from tacit.data.preprocessing import Preprocessing
-from tacit.data.waiting import Scaling, rescaled
+from tacit.data.own_files.federation_of_files import own_data
+from tacit.data.own_files.preprocessing import Preprocessing
 from tacit.errors import ConfigError, DataError, TacitError
+from tacit.released_scaling import Scaling, rescaled
 from tacit.run import prelude as scaling
 from tacit.run.config import RunConfig
 from tacit.run.folder import RunFolder
@@ -142,7 +142,7 @@ def test_scaled_records_are_those_that_encoding_gives(clinics: Path) -> None:
     given = {"age": (49.0, 7.5)}
     meaning = Preprocessing.from_config({k: v for k, v in data.items() if k != "path"})
     encoded = own_data(clinics, meaning.with_release(given))
-    scaled = rescaled(federation, waiting, given)
+    scaled = federation.mapped(lambda records: rescaled(records, waiting, given))
     assert waiting[0].feature == 2  # after the two features of smokes
     np.testing.assert_allclose(
         scaled.records["x"].astype(float), encoded.records["x"].astype(float), atol=1e-5

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 import pytest
 
+from local_federation import LocalFederation
 from tacit import tree
 from tacit.accounting import Budget, Ledger
 from tacit.algorithms import DPFedAvg
@@ -22,7 +23,6 @@ from tacit.tasks.logistic import Logistic
 from tacit.wire import client as wire_client
 from tacit.wire.client import FAILED, REFUSED, Holdings, WireClient
 from tacit.wire.codec import decode, encode
-from tacit.wire.local import LocalFederation
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 

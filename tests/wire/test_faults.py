@@ -4,13 +4,13 @@ import jax
 import numpy as np
 import pytest
 
+from local_federation import LocalFederation
 from tacit.accounting import Budget, Ledger
 from tacit.algorithms import DPFedAvg
 from tacit.data.federation import Federation
 from tacit.tasks.logistic import Logistic
 from tacit.wire.client import Holdings
 from tacit.wire.codec import decode, encode
-from tacit.wire.local import LocalFederation
 
 TASK = Logistic(features=3)
 CENTRAL = DPFedAvg(local_steps=2, local_lr=0.5, clip=0.3, noise=1.5)

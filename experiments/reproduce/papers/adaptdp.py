@@ -137,12 +137,12 @@ _T2_FINDING = (
     " 0.36 of a model that knows only how frequent the classes are. Clipping the mean of a batch"
     " instead gives 0.298 to 0.300 for all three, and no clipping 0.298"
     " (`experiments/studies/adaptdp_clipping.py`): the printed numbers look like those, and a"
-    " clipped mean of 100 records does not protect one of them at the stated noise. We cannot"
-    " know what was run. The order of the methods follows from their radii. The honest grid got the radius of 2"
-    " after 0.5, then its edge, had come out best on the reported seeds; 2 is its edge again. There"
-    " DP-FedAvg is ahead at every budget. A likely reason, not tested: the radius follows the"
-    " root-mean-square norm, which falls when the frequent class is learnt, and then the long"
-    " gradients of the rare class, one record in nine, are the ones that are clipped."
+    " clipped mean of 100 records does not protect one of them at the stated noise. We cannot know"
+    " what was run. The order of the methods follows from their radii. The honest grid got the"
+    " radius of 2 after 0.5, then its edge, had come out best on the reported seeds; 2 is its edge"
+    " again. There DP-FedAvg is ahead at every budget. A likely reason, not tested: the radius"
+    " follows the root-mean-square norm, which falls when the frequent class is learnt, and then"
+    " the long gradients of the rare class, one record in nine, are the ones that are clipped."
 )
 TABLE2_T2 = _table2(
     T2,

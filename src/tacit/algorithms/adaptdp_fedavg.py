@@ -24,14 +24,14 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from tacit import draws, local, tree
+from tacit import local, random_numbers, tree
 from tacit.accounting.guarantee import Relation
 from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase
 from tacit.algorithms.dp_fedavg_record import Batches, record_batch
 from tacit.bounds import Clip, ClipScalar
+from tacit.diagnostics import quantile_mean_ratios
 from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, NoNoise
-from tacit.oracle import quantile_mean_ratios
 from tacit.population import Population
 from tacit.release import Release
 from tacit.sampling import FixedBatch, FullBatch
@@ -123,7 +123,7 @@ class AdaptDPFedAvg(Algorithm):
             def norms(records: Record) -> Array:
                 return local.squared_gradient_norms(task, params, records)
 
-            batch_key, noise_key = draws.split(moment.key)
+            batch_key, noise_key = random_numbers.split(moment.key)
             scalar = local.private_mean(
                 measured,
                 (batch_key, noise_key),

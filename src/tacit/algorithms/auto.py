@@ -26,17 +26,17 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from tacit import draws, local, tree
+from tacit import local, random_numbers, tree
 from tacit.accounting.guarantee import Relation, Unit
 from tacit.algorithm import ClientData, Message, Moment, Phase
-from tacit.algorithms.one_gradient import OneGradient, State, with_prior
+from tacit.algorithms.auto_base import OneGradient, State, with_prior
 from tacit.bounds import Clip, Normalize
 from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, NoNoise
-from tacit.planning.auto_plan import FEW
 from tacit.population import Population
 from tacit.release import Release
 from tacit.sampling import Cohort, FullBatch, FullCohort
+from tacit.schedules.auto import FEW
 from tacit.tasks.base import Params, Record, Task
 from tacit.tree import Tree
 
@@ -155,7 +155,7 @@ class Auto(OneGradient):
         def by_record(
             moment: Moment, state: Tree, data: ClientData, params: Params
         ) -> tuple[Message, Tree]:
-            batch_key, noise_key = draws.split(moment.key)
+            batch_key, noise_key = random_numbers.split(moment.key)
 
             def total(records: Record, weights: Array) -> Tree:
                 each = jax.vmap(jax.grad(task.loss), in_axes=(None, 0))(params, records)

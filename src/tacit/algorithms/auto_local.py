@@ -21,15 +21,15 @@ from typing import Any, Literal
 
 from tacit.accounting.guarantee import Relation
 from tacit.algorithm import ClientData, Message, Moment, Phase
-from tacit.algorithms.one_gradient import Centre, OneGradient
+from tacit.algorithms.auto_base import Centre, OneGradient
 from tacit.bounds import Normalize
 from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, NoNoise, PrivUnitG
 from tacit.mechanisms.privunitg import Sampler
-from tacit.planning.auto_plan import most_rounds
 from tacit.population import Population
 from tacit.release import Release
 from tacit.sampling import Cohort, TurnsCohort
+from tacit.schedules.auto import most_rounds
 from tacit.tasks.base import Params, Task
 from tacit.tree import Tree
 
@@ -77,7 +77,7 @@ class AutoLocal(OneGradient):
     @property
     def most_rounds(self) -> int:
         """As many as there are messages."""
-        return most_rounds(self, self.planned_population)
+        return most_rounds(self.planned_population.clients, self.times)
 
     def phases(self, task: Task, population: Population) -> tuple[Phase, ...]:
         """One exchange: a gradient, noised before it leaves."""

@@ -20,15 +20,15 @@ from typing import Any, Literal, NamedTuple, Self
 import jax.numpy as jnp
 from jax import Array
 
-from tacit import draws, local, tree
+from tacit import local, random_numbers, tree
 from tacit.accounting.guarantee import Relation
 from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase
 from tacit.bounds import Clip
 from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, NoNoise
-from tacit.planning.allocation import dynamic_levels, static_levels
 from tacit.population import Population
 from tacit.release import Release
+from tacit.schedules.allocation import dynamic_levels, static_levels
 from tacit.tasks.base import Params, Task
 from tacit.tasks.prox import WeightedL1Box
 from tacit.tree import Tree
@@ -107,7 +107,7 @@ class DynamicLDP(Algorithm):
             dual = tree.select(first, worker.dual, tree.add(worker.dual, gap))
             pulled = tree.subtract(worker.message, tree.scale(self.step, gap))
             x = tree.select(first, xbar, self.prox(pulled, population.clients))
-            batch_key, noise_key = draws.split(moment.key)
+            batch_key, noise_key = random_numbers.split(moment.key)
             gradient = local.private_gradient(
                 task,
                 release,

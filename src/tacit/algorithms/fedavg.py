@@ -29,10 +29,10 @@ from tacit.bounds import Clip, Unbounded
 from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, NoNoise
 from tacit.mechanisms.additive import Levels
-from tacit.planning.allocation import dynamic_levels
 from tacit.population import Population
 from tacit.release import Release
 from tacit.sampling import Cohort, FullCohort, step_batch
+from tacit.schedules.allocation import dynamic_levels
 from tacit.tasks.base import Params, Task
 from tacit.tree import Tree
 

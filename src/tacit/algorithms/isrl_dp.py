@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self
 import jax.numpy as jnp
 from jax import Array
 
-from tacit import draws, local, tree
+from tacit import local, random_numbers, tree
 from tacit.accounting.guarantee import Relation
 from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase
 from tacit.algorithms.dp_fedavg_record import Batches, record_batch
@@ -83,7 +83,7 @@ class ISRLDP(Algorithm):
         def work(
             moment: Moment, state: Tree, data: ClientData, w_md: Params
         ) -> tuple[Message, Tree]:
-            keys = draws.split(moment.key)
+            keys = random_numbers.split(moment.key)
             zero = jnp.zeros((), jnp.int32)
             gradient = local.private_gradient(
                 task, release, (keys[0], keys[1]), zero, w_md, data, moment.round

@@ -8,9 +8,8 @@ from typing import Any
 
 from tacit.algorithm import Algorithm
 from tacit.errors import ConfigError
-from tacit.nearest import nearest
-from tacit.options import check_names, check_types
 from tacit.sampling import Cohort, FixedCohort, FullCohort, PoissonCohort, TurnsCohort
+from tacit.validation import check_names, check_types, nearest
 
 ALGORITHMS: dict[str, str] = {
     "adaptdp-fedavg": "adaptdp_fedavg:AdaptDPFedAvg",

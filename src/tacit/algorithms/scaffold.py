@@ -30,7 +30,7 @@ from typing import Any, Literal, NamedTuple, Self
 import jax.numpy as jnp
 from jax import Array
 
-from tacit import draws, local, tree
+from tacit import local, random_numbers, tree
 from tacit.accounting.guarantee import Relation
 from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase
 from tacit.algorithms.dp_fedavg_record import Batches, record_batch
@@ -155,7 +155,7 @@ class DPScaffold(Algorithm):
             moment: Moment, own: Params, data: ClientData, sent: tuple[Params, Params]
         ) -> tuple[Message, Params]:
             params, control = sent
-            keys = draws.split(moment.key, 3)
+            keys = random_numbers.split(moment.key, 3)
             reached, _ = local.private_steps(
                 task,
                 release,

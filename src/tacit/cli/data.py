@@ -137,7 +137,7 @@ def split_dataset(
 def fetch_dataset(name: Name, root: Root = None, json: Json = False) -> None:
     """Download a dataset's files from their source, check them and keep them."""
     from tacit.data import describe
-    from tacit.data.fetch import fetch
+    from tacit.data.datasets.fetch import fetch
 
     results = fetch(describe(name), root=root)
     if json:
@@ -230,7 +230,7 @@ def _print_facts(entry: Entry, facts: dict[str, Any], store: Any) -> None:
 
 
 def _who(federation: Federation) -> dict[str, Any]:
-    from tacit.data.picture import label_counts
+    from tacit.data.label_picture import label_counts
 
     counts = label_counts(federation)
     tested = len(next(iter(federation.test.values()))) if federation.test is not None else 0
@@ -249,7 +249,7 @@ def _who(federation: Federation) -> dict[str, Any]:
 def _print_who(federation: Federation) -> None:
     import numpy as np
 
-    from tacit.data.picture import label_counts
+    from tacit.data.label_picture import label_counts
 
     counts = label_counts(federation)
     sizes = federation.sizes
@@ -277,7 +277,7 @@ def _print_who(federation: Federation) -> None:
 
 
 def _draw(federation: Federation, out: Path) -> None:
-    from tacit.data.picture import who_holds_what
+    from tacit.data.label_picture import who_holds_what
     from tacit.errors import DataError
 
     if out.suffix.lower() not in (".png", ".svg", ".pdf"):

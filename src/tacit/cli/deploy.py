@@ -42,9 +42,9 @@ def init(
     json: Json = False,
 ) -> None:
     """Make the folders of a federation: certificates, keys, one folder for each party."""
-    from tacit.deployment.private import own_files_only
-    from tacit.deployment.setup import make_federation
-    from tacit.deployment.wanted import wanted
+    from tacit.deployment.setup.folders import make_federation
+    from tacit.deployment.setup.from_config import wanted
+    from tacit.deployment.setup.private_files import own_files_only
 
     own_files_only()
     asked = wanted(
@@ -78,9 +78,9 @@ def init(
 def server(folder: Folder, json: Json = False) -> None:
     """Lead the run of a server's folder; started again, it goes on from its last round."""
     from tacit.cli.deploy_progress import Lines
-    from tacit.deployment.private import own_files_only
-    from tacit.deployment.serving import serve
-    from tacit.deployment.settings import Public
+    from tacit.deployment.server.processes import serve
+    from tacit.deployment.setup.private_files import own_files_only
+    from tacit.deployment.setup.settings import Public
 
     own_files_only()
     progress = Lines(quiet=json)
@@ -95,14 +95,14 @@ def site(folder: Folder, json: Json = False) -> None:
     """Work for a site's folder: answer the server within the site's own policy and budget."""
     import logging
 
-    from tacit.deployment.private import own_files_only
-    from tacit.deployment.working import work
+    from tacit.deployment.setup.private_files import own_files_only
+    from tacit.deployment.site.process import work
 
     own_files_only()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     work(folder)
     if json:
-        from tacit.deployment.overview import budget_of
+        from tacit.deployment.setup.overview import budget_of
 
         show.as_json(budget_of(folder))
 
@@ -110,7 +110,7 @@ def site(folder: Folder, json: Json = False) -> None:
 @app.command()
 def status(folder: Folder, json: Json = False) -> None:
     """Who works, where the run stands, and what each site here has spent."""
-    from tacit.deployment.overview import overview
+    from tacit.deployment.setup.overview import overview
 
     found = overview(folder)
     if json:
@@ -132,8 +132,8 @@ def status(folder: Folder, json: Json = False) -> None:
 @app.command()
 def stop(folder: Folder, json: Json = False) -> None:
     """Stop what works for a folder, with everything that it started."""
-    from tacit.deployment.overview import parts
-    from tacit.deployment.processes import stop_folder
+    from tacit.deployment.setup.overview import parts
+    from tacit.deployment.transport.process_groups import stop_folder
 
     stopped = [name for name, part in parts(folder).items() if stop_folder(part)]
     if json:
@@ -152,8 +152,8 @@ def demo(
 ) -> None:
     """Start a server and three hospitals on this machine and train within their budgets."""
     from tacit.cli.deploy_progress import Lines
-    from tacit.deployment.demo import run_demo
-    from tacit.deployment.private import own_files_only
+    from tacit.deployment.setup.demo import run_demo
+    from tacit.deployment.setup.private_files import own_files_only
 
     own_files_only()
     found = run_demo(out, rounds, Lines(quiet=json))

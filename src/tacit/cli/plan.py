@@ -105,7 +105,7 @@ def _problem(
 
 
 def _theory(problem: Problem, budget: Budget, psi0: float, clip: float) -> dict[str, Any] | None:
-    from tacit.planning.scaffnew_plan import scaffnew_plan
+    from tacit.schedules.scaffnew import scaffnew_plan
 
     if problem.strong_convexity <= 0:
         return None
@@ -121,7 +121,7 @@ def _theory(problem: Problem, budget: Budget, psi0: float, clip: float) -> dict[
 
 
 def _scaffnew(problem: Problem, psi0: float, clip: float) -> Any:
-    from tacit.planning.scaffnew_plan import ScaffNewProblem
+    from tacit.schedules.scaffnew import ScaffNewProblem
 
     return ScaffNewProblem(
         psi0,

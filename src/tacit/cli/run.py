@@ -10,7 +10,7 @@ import typer
 
 from tacit.cli import show
 from tacit.errors import ConfigError
-from tacit.nearest import nearest
+from tacit.validation import nearest
 
 if TYPE_CHECKING:
     from tacit.run import Result, Run, RunConfig
@@ -32,6 +32,7 @@ def run(
 ) -> None:
     """Train a model over clients within a stated budget."""
     from tacit.run import Run
+    from tacit.run.overview import overview
 
     settings, out = _settings(config, example, changes or [], out, resume)
     if seeds > 1:  # an experiment: its seeds are known
@@ -42,7 +43,7 @@ def run(
         _announce(planned)
     if dry:
         if json:
-            show.as_json(planned.as_dict())
+            show.as_json(overview(planned))
         return
     results = []
     for number in range(seeds):
@@ -113,7 +114,9 @@ def trained(planned: Run, out: Path | None, *, quiet: bool) -> Result:
 
 
 def _announce(planned: Run) -> None:
-    plan = planned.as_dict()
+    from tacit.run.overview import overview
+
+    plan = overview(planned)
     show.sentence(
         f"{plan['data']}: {plan['records']} records of {plan['clients']} clients"
         f" (the smallest holds {plan['smallest_client']}), {plan['rounds']} rounds of"
@@ -138,8 +141,10 @@ def _announce(planned: Run) -> None:
 
 
 def _as_dict(planned: Run, results: list[Result], out: Path | None) -> dict[str, Any]:
+    from tacit.run.overview import overview
+
     return {
-        **planned.as_dict(),
+        **overview(planned),
         **results[0].guarantee.as_dict(),
         "rounds": results[0].rounds,
         "stopped": results[0].stopped,

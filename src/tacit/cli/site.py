@@ -18,7 +18,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 @app.command()
 def budget(folder: Folder, json: Json = False) -> None:
     """What this site has spent over all runs, and what is left of its budget."""
-    from tacit.deployment.overview import budget_of
+    from tacit.deployment.setup.overview import budget_of
 
     found = budget_of(folder)
     if json:
@@ -34,7 +34,7 @@ def budget(folder: Folder, json: Json = False) -> None:
 @app.command()
 def check(folder: Folder, json: Json = False) -> None:
     """Read the site's records, policy and ledger, and say whether it would join the run."""
-    from tacit.deployment.overview import verdict
+    from tacit.deployment.setup.overview import verdict
 
     found = verdict(folder)
     if json:

@@ -11,35 +11,52 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tacit.data.catalogue import federate
+from tacit.data.datasets.catalogue import federate
 from tacit.data.federation import Federation
-from tacit.data.own import own_data, prepared_data
-from tacit.data.preprocessing import Preprocessing, check_keys
-from tacit.data.tables import read_table
-from tacit.data.waiting import Waiting
+from tacit.data.own_files.federation_of_files import own_data, prepared_data
+from tacit.data.own_files.preprocessing import Preprocessing
+from tacit.data.own_files.tables import read_table
 from tacit.errors import ConfigError
+from tacit.released_scaling import Waiting
+from tacit.validation import Section, check_names, validated
 
 _MEANING = ("columns", "target", "targets", "drop")
 _TESTING = ("test", "held_out", "held_out_clients", "seed")
-_KINDS: Mapping[str, tuple[str, tuple[type, ...]]] = {
-    **dict.fromkeys(
-        ("clients", "seed", "labels_per_client", "classes", "take"), ("a whole number", (int,))
-    ),
-    **dict.fromkeys(
-        ("alpha", "iid_share", "held_out", "held_out_clients"), ("a number", (int, float))
-    ),
-    **dict.fromkeys(
-        ("name", "path", "root", "split", "column", "client_column", "test", "public"),
-        ("a text", (str, Path)),
-    ),
-    **dict.fromkeys(("reader", "columns", "target", "targets"), ("a table", (Mapping,))),
-    **dict.fromkeys(("equal_sizes", "prepared"), ("true or false", (bool,))),
-    "drop": ("a list", (list, tuple)),
-}
 _NAMED = (
     *("name", "root", "reader", "split", "clients", "column", "seed", "take"),
     *("alpha", "equal_sizes", "labels_per_client", "iid_share", "held_out", "held_out_clients"),
 )
+_OWN = ("path", "client_column", "public", *_MEANING, *_TESTING)
+_PREPARED = ("path", "prepared", "classes", *_TESTING)
+
+
+class DataSection(Section):
+    """All keys of ``[data]``, whichever of them go together."""
+
+    name: str | None = None
+    path: str | Path | None = None
+    root: str | Path | None = None
+    reader: dict[str, Any] | None = None
+    split: str | None = None
+    clients: int | None = None
+    column: str | None = None
+    seed: int | None = None
+    take: int | None = None
+    alpha: float | None = None
+    equal_sizes: bool | None = None
+    labels_per_client: int | None = None
+    iid_share: float | None = None
+    held_out: float | None = None
+    held_out_clients: float | None = None
+    client_column: str | None = None
+    public: str | Path | None = None
+    test: str | Path | None = None
+    prepared: bool | None = None
+    classes: int | None = None
+    columns: dict[str, Any] | None = None
+    target: dict[str, Any] | None = None
+    targets: dict[str, Any] | None = None
+    drop: list[str] | tuple[str, ...] | None = None
 
 
 def from_config(config: Mapping[str, Any], *, base: str | Path = ".") -> Federation:
@@ -76,11 +93,11 @@ def anchored(config: Mapping[str, Any], base: str | Path) -> dict[str, Any]:
 def _read(
     config: Mapping[str, Any], base: str | Path, *, bounded: bool
 ) -> tuple[Federation, tuple[Waiting, ...]]:
-    _check_kinds(config)
+    validated(DataSection, config, "the configuration", within="data")
     if ("name" in config) == ("path" in config):
         raise ConfigError("[data] needs name = '...' (see `tacit data list`) or path = '...'.")
     if "name" in config:
-        check_keys(config, _NAMED, "[data]")
+        check_names("[data] with a name", config, _NAMED, "key")
         settings = {key: value for key, value in config.items() if key != "name"}
         if "root" in settings:
             settings["root"] = Path(base) / settings["root"]
@@ -90,23 +107,16 @@ def _read(
         testing["test"] = Path(base) / testing["test"]
     path = Path(base) / config["path"]
     if config.get("prepared"):
-        check_keys(config, ("path", "prepared", "classes", *_TESTING), "[data]")
+        check_names("[data] of prepared records", config, _PREPARED, "key")
         if "classes" not in config:
             raise ConfigError("prepared data need classes = <how many>, 0 for a numeric target.")
         return prepared_data(path, classes=config["classes"], **testing), ()
-    check_keys(config, ("path", "client_column", "public", *_MEANING, *_TESTING), "[data]")
+    check_names("[data] with a path", config, _OWN, "key")
     client_column = config.get("client_column", "")
     meaning = _meaning(config, base, client_column)
     readable = meaning.bounded() if bounded else meaning
     federation = own_data(path, readable, client_column=client_column, **testing)
     return federation, meaning.waiting
-
-
-def _check_kinds(config: Mapping[str, Any]) -> None:
-    for key, value in config.items():
-        wanted, kinds = _KINDS.get(key, ("", (object,)))
-        if not isinstance(value, kinds) or (isinstance(value, bool) and int in kinds):
-            raise ConfigError(f"{key} of [data] is {value!r}: give {wanted}.")
 
 
 def _meaning(config: Mapping[str, Any], base: str | Path, client_column: str) -> Preprocessing:

@@ -7,7 +7,7 @@ a client is a slice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -123,6 +123,11 @@ class Federation:
         """The records of one client."""
         start = int(self.offsets[index])
         return {k: v[start : start + int(self.sizes[index])] for k, v in self.records.items()}
+
+    def mapped(self, change: Callable[[Records], Records]) -> Federation:
+        """The same clients with all records, and those of the test set, sent through a map."""
+        test = None if self.test is None else change(self.test)
+        return replace(self, records=change(self.records), test=test)
 
     def with_test(self, test: Records) -> Federation:
         """The same clients with another public test set."""

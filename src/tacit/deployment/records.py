@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from tacit import features
-from tacit.algorithms.prelude import Prelude, Released
 from tacit.data.config import from_config
 from tacit.data.federation import Federation, Records
-from tacit.data.tables import read_npz, read_table
-from tacit.deployment.settings import Public, public_columns
+from tacit.data.own_files.tables import read_npz, read_table
+from tacit.deployment.setup.settings import Public, public_columns
 from tacit.errors import ConfigError, DataError
+from tacit.preludes.base import Prelude, Released
 
 _ALONE = "this_site"
 
@@ -54,7 +54,7 @@ def after_prelude(public: Public, records: Records, released: Released | None) -
     before = public.prelude.algorithm
     if not isinstance(before, Prelude) or released is None:
         raise ConfigError("what runs before a training must prepare its records: give a Prelude.")
-    return before.applied(_alone(public, records), released).records
+    return before.applied(records, released)
 
 
 def _mapped(public: Public, records: Records) -> Records:

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from tacit.errors import ConfigError
 from tacit.features.projection import Learnt, apply_learnt, centre_of, learn
-from tacit.features.rows import unit_rows
 from tacit.features.scattering import local_contrast, scattering
+from tacit.record_maps import unit_rows
 
 Features = NDArray[np.generic]
 Before = Callable[[Features], Features]

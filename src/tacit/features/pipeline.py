@@ -13,9 +13,8 @@ import numpy as np
 from tacit.data.federation import Federation
 from tacit.errors import ConfigError
 from tacit.features.maps import MAPS, FeatureMap, Features
-from tacit.features.rows import with_x
-from tacit.nearest import nearest
-from tacit.options import check_names, check_types
+from tacit.record_maps import with_x
+from tacit.validation import check_names, check_types, nearest
 
 Step = str | Mapping[str, Any]
 
@@ -57,16 +56,11 @@ def apply(federation: Federation, steps: Sequence[Step]) -> Federation:
     if "x" not in federation.records:
         raise ConfigError(f"{federation.title} has no features x to map.")
     pipeline = Pipeline.of(steps, np.shape(federation.records["x"])[1:])
-    test = federation.test
     source = federation.source
     if source is not None:
         source = {**source, "features": [*source.get("features", ()), *steps]}
-    return replace(
-        federation,
-        source=source,
-        records=with_x(federation.records, pipeline(federation.records["x"])),
-        test=None if test is None else with_x(test, pipeline(test["x"])),
-    )
+    found = federation.mapped(lambda records: with_x(records, pipeline(records["x"])))
+    return replace(found, source=source)
 
 
 def make_map(step: Step) -> FeatureMap:

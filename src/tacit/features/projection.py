@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.cache import cache_folder
+from tacit.cache_folder import cache_folder
 from tacit.features.glyphs import glyphs
 
 _VERSION = 2  # changes with everything that changes what is learnt

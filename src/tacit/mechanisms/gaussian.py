@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jax import Array
 
-from tacit import draws
+from tacit import random_numbers
 from tacit.accounting.events import DpEvent, SamplingScheme, Shape, gaussian_event
 from tacit.accounting.guarantee import Relation
 from tacit.mechanisms import rounded
@@ -21,7 +21,7 @@ class Gaussian(Additive):
 
     def draw(self, key: Array, count: int, dtype: jnp.dtype) -> Array:
         """Standard normals."""
-        return draws.normal(key, count, dtype)
+        return random_numbers.normal(key, count, dtype)
 
     def exactly(
         self, key: Array, value: Tree, level: Array | float, radius: Array | float, terms: int

@@ -35,7 +35,7 @@ from jax.flatten_util import ravel_pytree
 from numpy.typing import NDArray
 from scipy.special import betainc, betaincinv, betaln, expit
 
-from tacit import draws
+from tacit import random_numbers
 from tacit.accounting.events import DpEvent, SamplingScheme, Shape, pure_event
 from tacit.accounting.guarantee import Relation
 from tacit.errors import TacitError
@@ -44,7 +44,7 @@ from tacit.tree import Tree
 GammaRule = Literal["exact", "A", "B"]
 _REACH, _NODES = 60.0, 16_385  # the table covers log-odds from -60 to 60
 _COIN = "a coin of 64 random bits is exact up to there"
-_MOST = {  # and why; 22,027 levels are well within what draws.below can draw
+_MOST = {  # and why; 22,027 levels are well within what random_numbers.below can draw
     "eps0": (30.0, _COIN),
     "eps1": (40.0, "the table of heights ends there"),
     "eps2": (30.0, _COIN),
@@ -78,7 +78,7 @@ class PrivUnit:
         flat, restore = ravel_pytree(value)
         if flat.size < 2:
             raise TacitError("PrivUnit needs at least two numbers: use another mechanism.")
-        cap_key, rest_key, level_key, place_key = draws.split(key, 4)
+        cap_key, rest_key, level_key, place_key = random_numbers.split(key, 4)
         length = jnp.sqrt(jnp.vdot(flat, flat))
         first = jnp.zeros_like(flat).at[0].set(1)
         direction = jnp.where(length > 0, flat / jnp.where(length > 0, length, 1), first)
@@ -129,7 +129,7 @@ class PrivUnit:
     def _direction(self, cap_key: Array, place_key: Array, rest_key: Array, u: Array) -> Array:
         """V / m: the noisy direction, unbiased for u."""
         cap = cap_of(u.size, self.eps0, self.eps1, self.gamma)
-        inside = ~draws.coin(cap_key, draws.rare(self.eps0))
+        inside = ~random_numbers.coin(cap_key, random_numbers.rare(self.eps0))
         place = jax.random.uniform(place_key, (), u.dtype)
         place = place + jnp.finfo(u.dtype).eps / 2  # the middle of its interval, so never 0
         # Each branch measures from its own pole, so that neither tail is rounded away.
@@ -137,7 +137,7 @@ class PrivUnit:
         log_tail = jnp.log(place) + log_share
         odds = log_tail - jnp.log(-jnp.expm1(log_tail))
         t = _height_at(u.size, jnp.where(inside, odds, -odds))
-        normal = draws.normal(rest_key, u.size, u.dtype)
+        normal = random_numbers.normal(rest_key, u.size, u.dtype)
         across = normal - jnp.vdot(normal, u) * u
         across = across / jnp.maximum(jnp.sqrt(jnp.vdot(across, across)), jnp.finfo(u.dtype).tiny)
         return (t * u + jnp.sqrt(jnp.maximum(0, 1 - t * t)) * across) / cap.mean
@@ -145,14 +145,16 @@ class PrivUnit:
     def _level(self, key: Array, share: Array) -> Array:
         """ScalarDP: a randomly rounded level, and now and then another one."""
         levels, _, _ = scalar_constants(self.eps2)
-        up_key, coin_key, stray_key = draws.split(key, 3)
+        up_key, coin_key, stray_key = random_numbers.split(key, 3)
         place = jnp.clip(share, 0, 1) * levels
         # Rounding mixes two levels. The price holds for any mixture, so a float may decide here.
         up = jax.random.uniform(up_key, (), share.dtype) < place - jnp.floor(place)
         level = jnp.floor(place).astype(jnp.int32) + up
-        stray = draws.below(stray_key, levels)  # uniform over the other levels
+        stray = random_numbers.below(stray_key, levels)  # uniform over the other levels
         stray = stray + (stray >= level)
-        return jnp.where(draws.coin(coin_key, draws.rare(self.eps2, levels)), stray, level)
+        return jnp.where(
+            random_numbers.coin(coin_key, random_numbers.rare(self.eps2, levels)), stray, level
+        )
 
 
 class Cap(NamedTuple):

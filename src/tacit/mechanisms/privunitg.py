@@ -42,7 +42,7 @@ from jax.flatten_util import ravel_pytree
 from jax.scipy.special import ndtri
 from scipy.special import expit, log_expit, ndtri_exp
 
-from tacit import draws
+from tacit import random_numbers
 from tacit.accounting.events import DpEvent, SamplingScheme, Shape, pure_event
 from tacit.accounting.guarantee import Relation
 from tacit.errors import TacitError
@@ -73,10 +73,10 @@ class PrivUnitG:
         """The message: an unbiased estimate of the value, of a length that tells nothing."""
         del round_
         flat, restore = ravel_pytree(value)
-        keep_key, stray_key, side_key, rest_key = draws.split(key, 4)
+        keep_key, stray_key, side_key, rest_key = random_numbers.split(key, 4)
         length = jnp.sqrt(jnp.vdot(flat, flat))
         kept = (length > 0) & (jax.random.uniform(keep_key, (), flat.dtype) < length / radius)
-        stray = draws.normal(stray_key, flat.size, flat.dtype)
+        stray = random_numbers.normal(stray_key, flat.size, flat.dtype)
         chosen = jnp.where(kept, flat, stray)
         unit = chosen / jnp.sqrt(jnp.vdot(chosen, chosen))
         half = half_space(self.epsilon)
@@ -87,7 +87,7 @@ class PrivUnitG:
                 f" {1 / _LEAST_SHARE:g} tries a message: use a smaller epsilon, or sampler = 'fast'"
                 " in a simulation."
             )
-        inside = draws.coin(side_key, int(half.chance * 2**64))
+        inside = random_numbers.coin(side_key, int(half.chance * 2**64))
         if fast:
             drawn = _by_quantile(rest_key, unit, half, inside)
         else:
@@ -159,13 +159,13 @@ def split_at(epsilon: float, first: float) -> HalfSpace:
 
 def _by_quantile(key: Array, u: Array, half: HalfSpace, inside: Array) -> Array:
     """<V, u> by its quantile function, each side from its own tail, and the rest across u."""
-    place_key, rest_key = draws.split(key)
+    place_key, rest_key = random_numbers.split(key)
     place = jax.random.uniform(place_key, (), u.dtype)
     place = place + jnp.finfo(u.dtype).eps / 2  # the middle of its interval, so never 0
     above = -ndtri(jnp.asarray(half.share, u.dtype) * place)
     below = ndtri(jnp.asarray(1 - half.share, u.dtype) * place)
     t = jnp.where(inside, above, below)
-    normal = draws.normal(rest_key, u.size, u.dtype)
+    normal = random_numbers.normal(rest_key, u.size, u.dtype)
     return normal + (t - jnp.vdot(normal, u)) * u
 
 
@@ -174,7 +174,7 @@ def _by_rejection(key: Array, u: Array, half: HalfSpace, inside: Array) -> tuple
 
     def again(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         number, found, seen = carry
-        block = jax.random.normal(draws.fold_in(key, number), (_BLOCK, u.size), u.dtype)
+        block = jax.random.normal(random_numbers.fold_in(key, number), (_BLOCK, u.size), u.dtype)
         above = (block @ u) >= half.edge
         fits = jnp.stack([above, ~above])
         first = block[jnp.argmax(fits, axis=1)]

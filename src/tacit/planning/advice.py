@@ -20,6 +20,7 @@ from tacit.accounting import Budget, Guarantee
 from tacit.algorithm import Algorithm
 from tacit.algorithms.adaptdp_fedavg import AdaptDPFedAvg
 from tacit.algorithms.auto import Auto
+from tacit.algorithms.auto_base import OneGradient
 from tacit.algorithms.auto_local import AutoLocal
 from tacit.algorithms.dp_fedavg_record import RecordDPFedAvg
 from tacit.algorithms.dynamic_ldp import DynamicLDP
@@ -27,13 +28,12 @@ from tacit.algorithms.fedavg import DPFedAvg
 from tacit.algorithms.fedexp import DPFedEXP
 from tacit.algorithms.isrl_dp import ISRLDP
 from tacit.algorithms.norm_fedavg import DPNormFedAvg
-from tacit.algorithms.one_gradient import OneGradient
 from tacit.algorithms.scaffnew import DPScaffNew
 from tacit.algorithms.scaffold import DPScaffold
 from tacit.errors import TacitError
 from tacit.mechanisms import PrivUnitG
-from tacit.planning.auto_plan import rounds_for
 from tacit.planning.plan import Plan, calibrate
+from tacit.planning.rounds import rounds_for
 from tacit.population import Population
 from tacit.release import Release
 from tacit.sampling import Cohort

@@ -9,7 +9,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from tacit.accounting import Budget
-    from tacit.planning.scaffnew_plan import ScaffNewProblem
+    from tacit.schedules.scaffnew import ScaffNewProblem
 
 
 def draw_bound(problem: ScaffNewProblem, budget: Budget, path: Path) -> Path:
@@ -17,7 +17,7 @@ def draw_bound(problem: ScaffNewProblem, budget: Budget, path: Path) -> Path:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    from tacit.planning.scaffnew_plan import bound_curve, scaffnew_plan
+    from tacit.schedules.scaffnew import bound_curve, scaffnew_plan
 
     plan = scaffnew_plan(problem, budget.epsilon, budget.delta)
     last = max(10.0, 5 * plan.iterations, 3 * problem.smoothness / problem.strong_convexity)

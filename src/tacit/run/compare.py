@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tacit.errors import ConfigError
+from tacit.measurements import Row
 from tacit.run.config import RunConfig, changed
-from tacit.run.folder import Row
 from tacit.run.parallel import over_cores
 
 _QUALITIES = ("accuracy", "concordance", "auc", "r2", "loss")

@@ -13,19 +13,15 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
 from tacit.accounting.guarantee import Budget, NoiseFrom
 from tacit.data.config import anchored
 from tacit.errors import ConfigError
-from tacit.nearest import nearest
+from tacit.validation import Section, validated
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class PrivacyConfig(_Section):
+class PrivacyConfig(Section):
     """A budget to calibrate to, or a noise to account for, or neither: no privacy.
 
     ``scaling_share`` is the part of the budget's mu squared for columns with scaling = "release".
@@ -59,7 +55,7 @@ class PrivacyConfig(_Section):
         return Budget(self.epsilon, self.delta)
 
 
-class TrainConfig(_Section):
+class TrainConfig(Section):
     """How long, with which noise, and how often to look.
 
     Without ``rounds`` the method chooses them, if it is one that can (auto and auto-local). Without
@@ -113,7 +109,7 @@ class Named(BaseModel):
         return dict(self.model_extra or {})
 
 
-class RunConfig(_Section):
+class RunConfig(Section):
     """A whole run."""
 
     data: dict[str, Any]
@@ -126,10 +122,7 @@ class RunConfig(_Section):
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> RunConfig:
         """Check a configuration; a mistake is one sentence."""
-        try:
-            return cls.model_validate(dict(values))
-        except ValidationError as error:
-            raise ConfigError(_sentence(error, values)) from None
+        return validated(cls, values, "the configuration")
 
     @classmethod
     def load(cls, path: str | Path, changes: Sequence[str] = ()) -> RunConfig:
@@ -187,28 +180,3 @@ def changed(values: dict[str, Any], changes: Sequence[str]) -> dict[str, Any]:
 def as_toml(values: Mapping[str, Any]) -> str:
     """Plain values as TOML."""
     return tomli_w.dumps(dict(values))
-
-
-_SECTIONS: dict[str, type[BaseModel]] = {
-    "train": TrainConfig,
-    "privacy": PrivacyConfig,
-}
-
-
-def _sentence(error: ValidationError, values: Mapping[str, Any]) -> str:
-    first = min(error.errors(), key=lambda e: e["type"] == "literal_error")
-    hidden = ("PrivacyConfig", "PrivacyConfig]", "'none']")
-    place = [str(p) for p in first["loc"] if not str(p).endswith(hidden)]
-    where = ".".join(place)
-    if first["type"] == "extra_forbidden":
-        known = _SECTIONS[place[0]].model_fields if len(place) > 1 else RunConfig.model_fields
-        return f"the configuration has no key {where!r}{nearest(place[-1], known)}"
-    if first["type"] == "missing":
-        return f"the configuration needs {where!r}: add it."
-    if first["type"] in ("model_type", "dict_type"):
-        none = " or privacy = 'none'" if where == "privacy" else ""
-        return f"{where} is {first['input']!r}: write a table [{where}]{none}."
-    reason = first["msg"].removeprefix("Value error, ").replace("Input", "it", 1)
-    given = values.get(place[0]) if len(place) == 1 else first.get("input")
-    shown = f" ({given!r})" if isinstance(given, (str, int, float, bool)) else ""
-    return f"[{where}]{shown} is not usable: {reason.rstrip('.')}."

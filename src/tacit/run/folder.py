@@ -30,18 +30,10 @@ from tacit.accounting.guarantee import Relation, Unit
 from tacit.accounting.ledger_book import Label
 from tacit.atomic_write import write_atomically
 from tacit.errors import TacitError
+from tacit.measurements import Row
 from tacit.tree import Tree
 
 _META = "__tacit__"
-
-
-@dataclass(frozen=True)
-class Row:
-    """One measured number."""
-
-    round: int
-    metric: str
-    value: float
 
 
 @dataclass(frozen=True)

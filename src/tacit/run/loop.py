@@ -21,9 +21,10 @@ from tacit import tree
 from tacit.accounting import Budget, Guarantee, Ledger, compose
 from tacit.accounting.guarantee import NoiseFrom
 from tacit.errors import TacitError
+from tacit.measurements import Row
 from tacit.planning import Plan
 from tacit.precision import Precision
-from tacit.run.folder import Checkpoint, Row, RunFolder
+from tacit.run.folder import Checkpoint, RunFolder
 from tacit.run.measure import Measure, flat
 from tacit.run.payments import Payments
 from tacit.simulation import RunState, Simulator

@@ -12,11 +12,11 @@ import json
 
 from tacit.accounting import Ledger
 from tacit.accounting.ledger_book import Label
-from tacit.algorithms.prelude import Prelude, Released
 from tacit.data.federation import Federation
 from tacit.errors import TacitError
 from tacit.planning import Plan
 from tacit.precision import Precision
+from tacit.preludes.base import Prelude, Released
 from tacit.run.folder import RunFolder
 from tacit.simulation import Simulator
 
@@ -38,14 +38,18 @@ def opened(
         raise TacitError("what runs before a training must prepare its records: give a Prelude.")
     if ledger is None or folder is None:
         released = _released(algorithm, plan, prelude, federation, seed, dtype)
-        return algorithm.applied(federation, released), released
+        return _applied(algorithm, federation, released), released
     if _is_done(prelude, ledger):
         return _stored(algorithm, federation, folder)
     charges = _charged(prelude, ledger, repeatable=seed is not None)
     released = _released(algorithm, plan, prelude, federation, seed, dtype)
     folder.write_text(algorithm.file, json.dumps(released, indent=2) + "\n")
     ledger.done_all(charges)
-    return algorithm.applied(federation, released), released
+    return _applied(algorithm, federation, released), released
+
+
+def _applied(algorithm: Prelude, federation: Federation, released: Released) -> Federation:
+    return federation.mapped(lambda records: algorithm.applied(records, released))
 
 
 def _released(
@@ -82,7 +86,7 @@ def _stored(
     path = folder.path / algorithm.file
     try:
         released: Released = json.loads(path.read_text(encoding="utf-8"))
-        return algorithm.applied(federation, released), released
+        return _applied(algorithm, federation, released), released
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise TacitError(
             f"{path} cannot be read ({error.__class__.__name__}), and its release is charged and"

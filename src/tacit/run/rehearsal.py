@@ -14,7 +14,7 @@ import numpy as np
 
 from tacit.accounting import Budget
 from tacit.data.federation import Federation
-from tacit.data.splits import dirichlet
+from tacit.data.splits.cuts import dirichlet
 from tacit.errors import TacitError
 from tacit.planning.advice import Candidate, Problem
 from tacit.run.loop import Settings

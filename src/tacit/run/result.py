@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.accounting import Guarantee
-from tacit.algorithms.prelude import Released
-from tacit.data.waiting import Scaling
-from tacit.run.folder import Row
+from tacit.measurements import Row
+from tacit.preludes.base import Released
+from tacit.released_scaling import Scaling
 from tacit.tasks.base import Params
 
 

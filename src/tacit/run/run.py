@@ -12,22 +12,20 @@ import contextlib
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from tacit import features
 from tacit.accounting import Budget, Guarantee, Ledger
 from tacit.accounting.guarantee import NoiseFrom
 from tacit.accounting.ledger_book import Label
 from tacit.algorithm import Algorithm
-from tacit.algorithms.prelude import Released
-from tacit.algorithms.private_moments import PrivateMoments
 from tacit.data.config import before_release
 from tacit.data.federation import Federation
 from tacit.errors import ConfigError
 from tacit.planning import Plan, calibrate, rounds_within
-from tacit.planning.auto_plan import rounds_for
+from tacit.planning.rounds import rounds_for
 from tacit.population import Population
 from tacit.precision import Precision
+from tacit.preludes.base import Released
 from tacit.run import interrupt
 from tacit.run.config import RunConfig
 from tacit.run.exactness import chosen_precision, require_exact_noise
@@ -151,13 +149,6 @@ class Run:
         return Run(self.plan, federation, self.settings, shared=self.shared)
 
     @property
-    def waiting(self) -> tuple[str, ...]:
-        """The columns whose mean and scale are released before round 0."""
-        moments = self.plan.prelude.algorithm if self.plan.prelude is not None else None
-        columns = moments.columns if isinstance(moments, PrivateMoments) else ()
-        return tuple(column.column for column in columns)
-
-    @property
     def dtype(self) -> Precision:
         """The precision of the run: as asked for, or what its noise needs."""
         return chosen_precision(self.settings.dtype, self.plan, real=self.settings.seed is None)
@@ -278,34 +269,11 @@ class Run:
 
         folder.write_model(result.params)
         folder.write_summary(result.summary(seed=self.settings.seed, digest=self.digest))
-        draw_run(result, folder.path, self.name, self.federation.title)
+        draw_run(result.rows, result.trajectory, folder.path, self.name, self.federation.title)
 
     @property
     def name(self) -> str:
         """The method's name, for tables and pictures."""
-        return type(self.plan.algorithm).__name__ if self.config is None else self._named
-
-    @property
-    def _named(self) -> str:
-        assert self.config is not None
-        return self.config.algorithm.name
-
-    def as_dict(self) -> dict[str, Any]:
-        """The plan in plain numbers and sentences."""
-        plan = self.plan
-        noise = getattr(plan.algorithm, "noise", 0.0)
-        return {
-            "data": self.federation.title,
-            "clients": plan.population.clients,
-            "records": plan.population.records,
-            "smallest_client": plan.population.smallest,
-            "rounds": plan.rounds,
-            "algorithm": self.name,
-            "noise": noise if isinstance(noise, (int, float)) else list(noise),
-            "expected_cohort": plan.algorithm.cohort.expected(plan.population.clients),
-            "released_scaling": list(self.waiting),
-            "released_centre": plan.prelude is not None and not self.waiting,
-            "notes": plan.algorithm.notes(plan.population, self.settings.delta),
-            "warnings": plan.warnings(),
-            **self.guarantee().as_dict(),
-        }
+        if self.config is not None:
+            return self.config.algorithm.name
+        return type(self.plan.algorithm).__name__

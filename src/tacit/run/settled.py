@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from tacit.accounting import Budget
 from tacit.algorithms import registry as algorithms
-from tacit.algorithms.private_moments import PrivateMoments
-from tacit.data.waiting import Waiting
 from tacit.errors import ConfigError
 from tacit.planning import Plan, calibrate
-from tacit.planning.auto_plan import rounds_for
+from tacit.planning.rounds import rounds_for
 from tacit.population import Population
+from tacit.preludes.column_moments import PrivateMoments
+from tacit.released_scaling import Waiting
 from tacit.run.config import RunConfig
 from tacit.tasks import registry as tasks
 

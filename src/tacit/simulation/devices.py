@@ -7,7 +7,7 @@ import os
 
 import jax
 
-from tacit.cache import cache_folder
+from tacit.cache_folder import cache_folder
 
 
 def devices(limit: int | None = None) -> list[jax.Device]:

@@ -18,7 +18,7 @@ import jax
 
 from tacit import tree
 from tacit.algorithm import Algorithm
-from tacit.cache import cache_folder
+from tacit.cache_folder import cache_folder
 from tacit.data.federation import Federation
 from tacit.precision import Precision
 from tacit.simulation.devices import devices

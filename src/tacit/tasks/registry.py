@@ -10,9 +10,8 @@ import importlib
 from typing import Any
 
 from tacit.errors import ConfigError
-from tacit.nearest import nearest
-from tacit.options import check_names, check_types
 from tacit.tasks.base import Task
+from tacit.validation import check_names, check_types, nearest
 
 # A class of this package, and the defaults that the name changes.
 TASKS: dict[str, tuple[str, dict[str, Any]]] = {

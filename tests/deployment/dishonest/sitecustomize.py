@@ -6,8 +6,8 @@ import sys
 if "TACIT_SERVER_FOLDER" in os.environ and any("flwr-serverapp" in a for a in sys.argv):
     from adversary import DishonestServer, wild_requests
 
-    from tacit.deployment.coordinator import Coordinator
-    from tacit.deployment.outcome import Status
+    from tacit.deployment.server.coordinator import Coordinator
+    from tacit.deployment.server.status import Status
 
     def attack(self: Coordinator) -> None:
         """Some of the wild requests to every site; what they answer is written down there."""

@@ -1,0 +1,1 @@
+"""Datasets by name: the catalogue, the readers of original files, and generated problems."""

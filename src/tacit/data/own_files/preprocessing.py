@@ -1,0 +1,294 @@
+"""Public preprocessing: from named columns to the features and targets of records.
+
+Law 0.7: no scale, list or fill value is computed from private records for free. A
+:class:`Preprocessing` is written in the configuration, computed from public data with
+:meth:`Preprocessing.from_public`, or completed with a mean and a scale that a charged release gave
+(:meth:`Preprocessing.with_release`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.data.federation import Records
+from tacit.data.own_files.columns import (
+    MISSING,
+    Categorical,
+    Classes,
+    Duration,
+    Numeric,
+    numbers,
+    words,
+)
+from tacit.data.own_files.tables import Table
+from tacit.errors import ConfigError, DataError
+from tacit.released_scaling import Scaling, Waiting
+from tacit.validation import check_names
+
+_REFUSAL = (
+    "{what} is not computed from private records, because that would be a release without a "
+    "charge: write {how}, or use Preprocessing.from_public with public records."
+)
+
+_COLUMN_KEYS = ("range", "fill", "indicator", "scaling", "categories", "other")
+_TARGET_KEYS = ("column", "classes", "range", "scaled", "event", "longest", "unit")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A column to predict and what its values mean."""
+
+    column: str
+    meaning: Numeric | Classes | Duration
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the table that it reads."""
+        extra = (self.meaning.event,) if isinstance(self.meaning, Duration) else ()
+        return (self.column, *extra)
+
+    def encode(self, table: Table) -> NDArray[np.generic]:
+        """The target of each record."""
+        cells = table.column(self.column)
+        if isinstance(self.meaning, Duration):
+            events = table.column(self.meaning.event)
+            return self.meaning.encode(self.column, cells, events, table.where)
+        encoded: NDArray[np.generic] = self.meaning.encode(self.column, cells, table.where)
+        return encoded if encoded.ndim == 1 else encoded[:, 0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preprocessing:
+    """What each column becomes; ``targets`` maps a record's key (mostly ``y``) to its column."""
+
+    columns: Mapping[str, Numeric | Categorical]
+    targets: Mapping[str, Target]
+    drop: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.columns:
+            raise ConfigError("no feature is described: write [data.columns.NAME] for each.")
+        for key, target in self.targets.items():
+            if key == "x":
+                raise ConfigError("a target cannot be called 'x': that is the features' name.")
+            twice = [name for name in target.columns if name in self.columns]
+            if twice:
+                raise ConfigError(f"the target {twice[0]!r} is also listed as a feature.")
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the entries of ``x``."""
+        return [f for name, meaning in self.columns.items() for f in meaning.features(name)]
+
+    @property
+    def classes(self) -> int:
+        """How many classes the target ``y`` has; 0 when it is a number."""
+        target = self.targets.get("y")
+        meaning = target.meaning if target else None
+        return len(meaning.values) if isinstance(meaning, Classes) else 0
+
+    def encode(self, table: Table, *, ignore: Sequence[str] = ()) -> Records:
+        """Records from a table, all of whose columns must be spoken for."""
+        used = {*self.columns, *self._goals, *self.drop, *ignore}
+        for name in table.columns:
+            if name not in used:
+                raise DataError(
+                    _REFUSAL.format(
+                        what=f"the meaning of column {name!r}",
+                        how=f"[data.columns.{name}] with range = [low, high] or "
+                        f"categories = [...], or drop = [{name!r}]",
+                    )
+                )
+        waiting = self.to_release
+        if waiting:
+            raise DataError(
+                f"column {waiting[0]!r} waits for a private mean and scale: run the release first "
+                "and pass its result to Preprocessing.with_release."
+            )
+        parts = [
+            meaning.encode(name, table.column(name), table.where)
+            for name, meaning in self.columns.items()
+        ]
+        records: dict[str, NDArray[np.generic]] = {"x": np.concatenate(parts, axis=1)}
+        return records | {key: target.encode(table) for key, target in self.targets.items()}
+
+    @property
+    def _goals(self) -> list[str]:
+        return [name for target in self.targets.values() for name in target.columns]
+
+    @property
+    def to_release(self) -> tuple[str, ...]:
+        """Columns whose mean and scale a charged release has yet to give."""
+        return tuple(n for n, m in self.columns.items() if isinstance(m, Numeric) and m.release)
+
+    @property
+    def waiting(self) -> tuple[Waiting, ...]:
+        """The same columns with their places in ``x`` and their public ranges."""
+        found, place = [], 0
+        for name, meaning in self.columns.items():
+            if isinstance(meaning, Numeric) and meaning.release:
+                found.append(Waiting(name, place, meaning.low, meaning.high))
+            place += len(meaning.features(name))
+        return tuple(found)
+
+    def bounded(self) -> Preprocessing:
+        """The same with waiting columns scaled by their public ranges, as a release needs them."""
+        return replace(
+            self,
+            columns={
+                name: replace(meaning, release=False) if isinstance(meaning, Numeric) else meaning
+                for name, meaning in self.columns.items()
+            },
+        )
+
+    def with_release(self, given: Scaling) -> Preprocessing:
+        """The same with released (mean, scale) pairs in their columns."""
+        columns = dict(self.columns)
+        for name, (mean, scale) in given.items():
+            column = columns.get(name)
+            if not isinstance(column, Numeric):
+                raise DataError(f"there is no numeric column {name!r} to scale.")
+            columns[name] = replace(column, center=mean, scale=scale, release=False)
+        return replace(self, columns=columns)
+
+    @classmethod
+    def from_public(
+        cls,
+        table: Table,
+        *,
+        target: str,
+        classes: Sequence[str] | None = None,
+        drop: Sequence[str] = (),
+    ) -> Preprocessing:
+        """Ranges, categories and fill values of PUBLIC records; never pass private ones here.
+
+        A column is numeric if all its present cells are numbers. The target is a class when
+        ``classes`` are given or when its cells are words.
+        """
+        columns: dict[str, Numeric | Categorical] = {}
+        for name, cells in table.columns.items():
+            if name != target and name not in drop:
+                columns[name] = _public_meaning(name, cells, table)
+        goal: Numeric | Categorical | Classes
+        if classes is not None:
+            goal = Classes(values=tuple(str(c) for c in classes))
+        else:
+            goal = _public_meaning(target, table.column(target), table)
+            if isinstance(goal, Categorical):
+                goal = Classes(values=goal.values)
+        return cls(columns=columns, targets={"y": Target(target, goal)}, drop=tuple(drop))
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Preprocessing:
+        """From the ``columns``, ``target`` (or ``targets``) and ``drop`` of a configuration."""
+        check_names("the data section", config, ("columns", "target", "targets", "drop"), "key")
+        if ("target" in config) == ("targets" in config):
+            raise ConfigError("give [data.target] with the column to predict (or [data.targets]).")
+        targets = config.get("targets") or {"y": config["target"]}
+        return cls(
+            columns={n: _column(n, spec) for n, spec in config.get("columns", {}).items()},
+            targets={key: _target(key, spec) for key, spec in targets.items()},
+            drop=tuple(config.get("drop", ())),
+        )
+
+
+def _public_meaning(name: str, cells: Any, table: Table) -> Numeric | Categorical:
+    try:
+        values, missing = numbers(name, cells, table.where)
+    except DataError:
+        text = words(cells)
+        return Categorical(values=tuple(str(v) for v in np.unique(text[~np.isin(text, MISSING)])))
+    present = values[~missing]
+    if not len(present):
+        raise DataError(f"column {name!r} of the public records has no values: drop it.")
+    low, high = float(present.min()), float(present.max())
+    middle = float(np.median(present))
+    return Numeric(low=low, high=high if high > low else low + 1, fill=middle)
+
+
+def _column(name: str, spec: Any) -> Numeric | Categorical:
+    where = f"[data.columns.{name}]"
+    spec = _mapping(spec, where)
+    check_names(
+        where, spec, ("range", "fill", "indicator", "scaling", "categories", "other"), "key"
+    )
+    _refuse_auto(name, spec, where)
+    if "categories" in spec:
+        if "scaling" in spec:
+            raise ConfigError(f"{where} has categories, which are not scaled: leave scaling out.")
+        return Categorical(
+            values=tuple(str(v) for v in spec["categories"]),
+            fill=None if spec.get("fill") is None else str(spec["fill"]),
+            other=bool(spec.get("other", False)),
+        )
+    scaling = spec.get("scaling", "range")
+    if scaling not in ("range", "release"):
+        raise ConfigError(f"scaling of {where} is {scaling!r}: write 'range' or 'release'.")
+    low, high = _range(spec["range"], where)
+    return Numeric(
+        low=low,
+        high=high,
+        fill=spec.get("fill"),
+        indicator=bool(spec.get("indicator", False)),
+        release=scaling == "release",
+    )
+
+
+def _target(key: str, spec: Any) -> Target:
+    where = "[data.target]" if key == "y" else f"[data.targets.{key}]"
+    spec = _mapping(spec, where)
+    check_names(
+        where, spec, ("column", "classes", "range", "scaled", "event", "longest", "unit"), "key"
+    )
+    if "column" not in spec:
+        raise ConfigError(f"{where} needs column = '...', the column to predict.")
+    if "event" in spec:
+        if "longest" not in spec:
+            raise ConfigError(f"{where} needs longest = ..., a public cap on the survival time.")
+        meaning = Duration(
+            event=spec["event"], longest=float(spec["longest"]), unit=float(spec.get("unit", 1))
+        )
+        return Target(spec["column"], meaning)
+    if "classes" in spec:
+        if not isinstance(spec["classes"], (list, tuple)):
+            raise ConfigError(f"classes of {where} is a list of all labels, in order.")
+        return Target(spec["column"], Classes(values=tuple(str(c) for c in spec["classes"])))
+    if "range" not in spec or isinstance(spec["range"], str):
+        what = f"the class list or range of the target {spec['column']!r}"
+        how = f"classes = [...] or range = [low, high] in {where}"
+        raise ConfigError(_REFUSAL.format(what=what, how=how))
+    low, high = _range(spec["range"], where)
+    if spec.get("scaled", True):
+        return Target(spec["column"], Numeric(low=low, high=high))
+    return Target(spec["column"], Numeric(low=low, high=high, center=0.0, scale=1.0))
+
+
+def _refuse_auto(name: str, spec: Mapping[str, Any], where: str) -> None:
+    if "range" in spec and "categories" in spec:
+        raise ConfigError(f"{where} has both a range and categories: keep one.")
+    given = spec.get("categories", spec.get("range"))
+    if given is None or isinstance(given, str):
+        what = f"the {'category list' if 'categories' in spec else 'range'} of column {name!r}"
+        how = f"{where} with range = [low, high] or categories = [...]"
+        raise ConfigError(_REFUSAL.format(what=what, how=how))
+    if isinstance(spec.get("fill"), str) and "categories" not in spec:
+        what = f"the fill value of column {name!r}"
+        raise ConfigError(_REFUSAL.format(what=what, how=f"fill = <a number> in {where}"))
+
+
+def _range(given: Any, where: str) -> tuple[float, float]:
+    pair = isinstance(given, (list, tuple)) and len(given) == 2
+    if not pair or not all(isinstance(end, (int, float)) for end in given):
+        raise ConfigError(f"range of {where} is {given!r}: write two numbers, [low, high].")
+    return float(given[0]), float(given[1])
+
+
+def _mapping(spec: Any, where: str) -> Mapping[str, Any]:
+    if not isinstance(spec, Mapping):
+        raise ConfigError(f"{where} is {spec!r}: write it as a table of settings.")
+    return spec

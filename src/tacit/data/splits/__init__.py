@@ -1,0 +1,1 @@
+"""Who gets which records, and which are kept back for testing."""

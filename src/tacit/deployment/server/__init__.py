@@ -1,0 +1,1 @@
+"""The server of a federation: it leads the rounds and keeps the run."""

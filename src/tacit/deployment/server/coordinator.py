@@ -1,0 +1,309 @@
+"""The server of a federation: waits for its sites, announces the run, and leads the rounds.
+
+After every round the whole state is on disk (with the ledger's head), so a server that was killed
+goes on from its last round. A round that was begun and not finished is asked again: sites charge
+and noise it anew. Nothing here knows what carries the bytes; see ``Transport``.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tacit.accounting import Budget, DpEvent, Ledger
+from tacit.deployment.allowance import Allowance, planned_events
+from tacit.deployment.records import test_records
+from tacit.deployment.server.public_test import PublicTest
+from tacit.deployment.server.status import Status, refusal_in, says
+from tacit.deployment.setup.settings import Public, load_server
+from tacit.deployment.site.site import JOIN, PREPARE, PREPARED
+from tacit.deployment.transport.base import Transport
+from tacit.errors import BudgetError, TacitError
+from tacit.measurements import Row
+from tacit.planning import Plan
+from tacit.precision import precision
+from tacit.preludes.base import Prelude, Released
+from tacit.run.config import as_toml
+from tacit.run.folder import Checkpoint, RunFolder
+from tacit.run.result import Result
+from tacit.streams import Stream
+from tacit.wire.client import Covered
+from tacit.wire.codec import encode
+from tacit.wire.server import Excluded, RepliesError, WireServer
+
+log = logging.getLogger("tacit.server")
+
+
+class Coordinator:
+    """One run of a server's folder; ``stream`` and ``exact=False`` are for tests only."""
+
+    def __init__(
+        self,
+        folder: str | Path,
+        transport: Transport,
+        *,
+        stream: Stream | None = None,
+        exact: bool = True,
+        pause: float = 1.0,
+        on_status: Callable[[Status], None] = lambda _: None,
+    ) -> None:
+        self.folder = Path(folder)
+        self.public, self.settings = Public.load(self.folder), load_server(self.folder)
+        self.plan, self.transport = self.public.plan, transport
+        self.run_folder = RunFolder(self.folder / "run")
+        self._stream, self._exact, self._pause, self._tell = stream, exact, pause, on_status
+        self.round, self.rows = 0, list[Row]()
+        self._test = self._public_test()
+        self._outcome: bytes | None = None  # what the prelude said, as a message
+        self._released: Released | None = None
+        self._ready: set[int] = set()  # the sites that have confirmed it
+
+    def run(self) -> Result:
+        """Everything that is left of the run."""
+        plan = self.plan
+        if not self.run_folder.started:
+            self.run_folder.write_text("config.toml", as_toml(self.public.run.as_dict()))
+        with self.run_folder.open_ledger(
+            unit=plan.unit,
+            relation=plan.relation,
+            observer=plan.observer,
+            about={"digest": self.public.digest, "noise_from": "system" if self._exact else "seed"},
+        ) as ledger:
+            server = self._server(ledger)
+            self._continue(server, ledger)
+            stopped = None
+            if self.round < plan.rounds:
+                self._gather()
+                self._announce(ledger)
+                self._open(ledger)
+                stopped = self._train(server, ledger)
+            self._release_accuracy(server, ledger)
+            return self._finish(server, ledger, stopped)
+
+    def _train(self, server: WireServer, ledger: Ledger) -> str | None:
+        """All rounds that are left; why it ended early, if it did."""
+        while self.round < self.plan.rounds:
+            begun = time.monotonic()
+            try:
+                excluded = self._one_round(server)
+            except BudgetError:
+                return f"the budget covers {self.round} of the {self.plan.rounds} rounds"
+            self.round += 1
+            self.rows.append(Row(self.round, "server/replies", float(self._sound(excluded))))
+            self._measure(server)
+            self._save(server, ledger)
+            said = "; ".join(f"{self._name(e.client)}: {e.reason}" for e in excluded)
+            log.info(
+                "round %d of %d in %.2f s%s",
+                self.round,
+                self.plan.rounds,
+                time.monotonic() - begun,
+                f" ({said})" if said else "",
+            )
+            self._status("training", said)
+        return None
+
+    def _one_round(self, server: WireServer) -> tuple[Excluded, ...]:
+        tries = self.public.about.exchange.tries
+        for attempt in range(1, tries + 1):
+            self._gather(minimum_only=True)
+            self._prepare()
+            try:
+                excluded = server.round(self.round, self.transport.ask).excluded
+                self._ready -= {e.client for e in excluded}
+                return excluded
+            except RepliesError as error:
+                self._ready -= {e.client for e in error.excluded}
+                reasons = "; ".join(f"{self._name(e.client)}: {e.reason}" for e in error.excluded)
+                log.warning("%s (%s)", error, reasons)
+                self._status("training", f"{error} {reasons}")
+                if attempt == tries:
+                    raise TacitError(f"{error} It was tried {tries} times: {reasons}") from None
+        raise AssertionError("a round is tried at least once")
+
+    def _gather(self, *, minimum_only: bool = False) -> None:
+        """Wait until all sites are there, or the least number when time is up."""
+        least, everyone = self.public.about.exchange.minimum, len(self.public.names)
+        wanted = least if minimum_only else everyone
+        until = time.monotonic() + self.settings.wait
+        while len(online := self.transport.online()) < wanted:
+            if time.monotonic() > until:
+                if len(online) >= least:
+                    return
+                missing = [n for i, n in enumerate(self.public.names) if i not in online]
+                raise TacitError(
+                    f"after {self.settings.wait:g} s only {len(online)} of the {least} sites that"
+                    f" a round needs are there; missing: {', '.join(missing)}. Start them with"
+                    " `tacit deploy site`, then start the server again."
+                )
+            self._status("waiting", f"{len(online)} of {wanted} sites are there")
+            time.sleep(self._pause)
+
+    def _announce(self, ledger: Ledger) -> None:
+        """Tell every site which run this is; those that refuse say so before anything is spent."""
+        request = encode(JOIN, {}, self._labels(ledger))
+        online = sorted(self.transport.online())
+        replies = self.transport.ask(dict.fromkeys(online, request))
+        refused = {i: said for i in online if (said := refusal_in(replies.get(i)))}
+        for site, said in refused.items():
+            log.warning("%s does not join: %s", self._name(site), said)
+        joined = len(online) - len(refused)
+        if joined < self.public.about.exchange.minimum:
+            told = "; ".join(f"{self._name(i)} {said}" for i, said in refused.items())
+            raise TacitError(
+                f"{joined} sites join and a round needs {self.public.about.exchange.minimum}:"
+                f" {told}. Each site's own log says why."
+            )
+
+    def _open(self, ledger: Ledger) -> None:
+        """What is released before round 0: now, or as it was at an earlier start."""
+        plan = self.public.prelude
+        if plan is None or self._outcome is not None:
+            return
+        before = plan.algorithm
+        assert isinstance(before, Prelude)
+        path = self.run_folder.path / before.file
+        if not path.exists():
+            opening = self._server(ledger, plan)
+            opening.round(self.public.first_round(plan), self.transport.ask)
+            outcome = before.released(opening.state)
+            self.run_folder.write_text(before.file, json.dumps(outcome) + "\n")
+        text = path.read_text(encoding="utf-8").strip()
+        self._outcome = encode(PREPARE, {}, {**self._labels(ledger), "released": text})
+        self._released = json.loads(text)
+        if self._test is not None:
+            self._test.prepare(json.loads(text))
+
+    def _prepare(self) -> None:
+        """Tell those sites what was released before round 0 that have not confirmed it."""
+        if self._outcome is None:
+            return
+        missing = sorted(self.transport.online() - self._ready)
+        replies = self.transport.ask(dict.fromkeys(missing, self._outcome)) if missing else {}
+        self._ready |= {i for i in missing if says(replies.get(i), PREPARED)}
+
+    def _labels(self, ledger: Ledger) -> dict[str, str]:
+        return {"run": ledger.id, "digest": self.public.digest}
+
+    def _server(self, ledger: Ledger, plan: Plan | None = None) -> WireServer:
+        chosen = plan or self.plan
+        privacy = self.public.run.privacy
+        covered: Covered | None = None
+        if plan is None and privacy != "none" and privacy.budget is not None:
+            covered = self._allowance(ledger, privacy.budget)
+        return WireServer(
+            chosen.algorithm,
+            chosen.task,
+            chosen.population,
+            self.public.shapes,
+            stream=self._stream,
+            dtype=self.public.dtype,
+            ledger=ledger,
+            run=ledger.id,
+            labels=self._labels(ledger),
+            minimum=self.public.about.exchange.minimum,
+            covered=covered,
+            exact=self._exact,
+            # No exchange of an earlier start may be taken for one of this start.
+            first_exchange=secrets.randbits(30) << 31,
+        )
+
+    def _allowance(self, ledger: Ledger, budget: Budget) -> Covered:
+        """What the rounds may still cost, from the ledger as it is before the first of them."""
+        found: list[Allowance] = []
+
+        def covered(event: DpEvent, round_: int, phase: str) -> bool:
+            if not found:
+                found.append(Allowance(ledger, budget, planned_events(self.plan, ledger)))
+            return found[0](event, round_, phase)
+
+        return covered
+
+    def _continue(self, server: WireServer, ledger: Ledger) -> None:
+        found = self.run_folder.read_checkpoint(self._state(server))
+        if found is None:
+            return
+        if not ledger.contains(found.head):
+            raise TacitError(
+                f"the ledger of {self.run_folder.path} is older than its checkpoint: charges are"
+                " missing, so the run cannot go on."
+            )
+        self.round = found.round
+        with precision(self.public.dtype):
+            server.state = jax.tree.map(jnp.asarray, found.state["server"])
+        server.counted = {i: int(n) for i, n in enumerate(found.state["counted"]) if n >= 0}
+        self.rows = self.run_folder.read_metrics(found.round)
+        log.info("the run goes on after round %d", self.round)
+
+    def _state(self, server: WireServer) -> dict[str, Any]:
+        counted = np.full(len(self.public.names), -1, np.int64)
+        for site, exchange in server.counted.items():
+            counted[site] = exchange
+        return {"server": jax.tree.map(np.asarray, server.state), "counted": counted}
+
+    def _save(self, server: WireServer, ledger: Ledger) -> None:
+        self.run_folder.write_metrics(self.rows)
+        self.run_folder.write_checkpoint(Checkpoint(self.round, self._state(server), ledger.head))
+
+    def _release_accuracy(self, server: WireServer, ledger: Ledger) -> None:
+        plan = self.public.evaluation
+        if plan is None or any(row.metric == "released/accuracy" for row in self.rows):
+            return
+        self._gather(minimum_only=True)
+        self._open(ledger)
+        self._prepare()
+        last = self._server(ledger, plan)
+        with precision(self.public.dtype):
+            last.state = plan.algorithm.init(server.params)
+        last.round(self.public.first_round(plan), self.transport.ask)
+        self.rows.append(Row(self.round, "released/accuracy", float(last.state.extra)))
+        self._save(server, ledger)
+
+    def _finish(self, server: WireServer, ledger: Ledger, stopped: str | None) -> Result:
+        privacy = self.public.run.privacy
+        delta = 0.0 if privacy == "none" else float(privacy.delta or 0.0)
+        result = Result(
+            params=server.params,
+            rounds=self.round,
+            rows=self.rows,
+            guarantee=ledger.guarantee(delta),
+            stopped=stopped,
+            released=self._released or {},
+        )
+        self.run_folder.write_model(result.params)
+        self.run_folder.write_summary(result.summary(seed=None, digest=self.public.digest))
+        self._status("done", stopped or "")
+        return result
+
+    def _public_test(self) -> PublicTest | None:
+        test = self.settings.test
+        if test is None:
+            return None
+        return PublicTest(self.public, test_records(self.public, test, base=self.folder))
+
+    def _measure(self, server: WireServer) -> None:
+        last = self.round == self.plan.rounds
+        if self._test is None or not (last or self.round % self.settings.eval_every == 0):
+            return
+        measured = self._test.measured(server.params)
+        self.rows += [Row(self.round, f"test/{name}", value) for name, value in measured.items()]
+
+    def _status(self, stage: str, said: str = "") -> None:
+        online = tuple(self._name(i) for i in sorted(self.transport.online()))
+        metrics = {row.metric: row.value for row in self.rows}
+        self._tell(Status(stage, self.round, self.plan.rounds, online, said, metrics))
+
+    def _sound(self, excluded: tuple[Excluded, ...]) -> int:
+        return len(self.public.names) - len({e.client for e in excluded})
+
+    def _name(self, site: int) -> str:
+        return self.public.names[site]

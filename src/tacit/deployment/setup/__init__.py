@@ -1,0 +1,1 @@
+"""The folders, settings and keys of a federation."""

@@ -1,0 +1,48 @@
+"""A whole federation on one machine, from nothing: a server and three hospitals over TLS."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tacit.deployment.server.processes import serve
+from tacit.deployment.setup.folders import make_federation
+from tacit.deployment.setup.from_config import demo_federation
+from tacit.deployment.setup.overview import budget_of
+from tacit.deployment.transport.process_groups import free_port, start, stop
+
+
+def run_demo(
+    folder: Path, rounds: int, on_progress: Callable[[Mapping[str, Any]], None]
+) -> dict[str, Any]:
+    """Make the federation, start everything, train, stop everything; what came of it."""
+    address = f"127.0.0.1:{free_port()}"
+    asked = demo_federation(
+        rounds, address=address, name="demo", timeout=120.0, evaluation=0.05, minimum=2
+    )
+    public = make_federation(folder, asked)
+    sites: dict[str, subprocess.Popen[bytes]] = {}
+    try:
+        for name in public.names:
+            sites[name] = start_site(folder / "sites" / name)
+        last = serve(folder / "server", on_progress)
+    finally:
+        for process in sites.values():
+            stop(process)
+    spent = [budget_of(folder / "sites" / name) for name in public.names]
+    return {
+        "folder": str(folder),
+        "model": str(folder / "server" / "run" / "model.npz"),
+        "rounds": last["round"],
+        "metrics": dict(last["metrics"]),
+        "sites": [{**s, "records": public.about.sites[s["name"]]} for s in spent],
+    }
+
+
+def start_site(folder: Path) -> subprocess.Popen[bytes]:
+    """A site's process as its owner would start it; its log lies in its folder."""
+    command = [sys.executable, "-m", "tacit", "deploy", "site", str(folder)]
+    return start(command, folder / "site.log")

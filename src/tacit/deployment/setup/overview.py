@@ -1,0 +1,86 @@
+"""What can be said about the folders of a federation on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tacit.accounting import Ledger, rounded_up
+from tacit.deployment.server.processes import progress_of
+from tacit.deployment.setup.settings import Public, kind_of, load_site
+from tacit.deployment.site.policy import RefusalError, check_policy
+from tacit.deployment.site.site import LEDGER, Site
+from tacit.deployment.transport.process_groups import working
+
+
+def parts(folder: Path) -> dict[str, Path]:
+    """The folders that a process may work for: this one, or the server's and the sites'."""
+    kind = kind_of(folder)
+    if kind != "federation":
+        return {folder.resolve().name: folder}
+    sites = sorted(p for p in (folder / "sites").iterdir() if p.is_dir())
+    return {"server": folder / "server", **{p.name: p for p in sites}}
+
+
+def overview(folder: Path) -> dict[str, Any]:
+    """Who works, where the run stands, what is spent."""
+    found: dict[str, Any] = {"sites": []}
+    for name, part in parts(folder).items():
+        works = working(part) is not None
+        if kind_of(part) == "server":
+            said = progress_of(part)
+            found["server"] = {
+                "works": works,
+                "stage": said.get("stage", "not started"),
+                "round": said.get("round", 0),
+                "rounds": said.get("rounds", Public.load(part).run.train.rounds),
+                "said": said.get("said", ""),
+                "metrics": said.get("metrics", {}),
+            }
+        else:
+            found["sites"].append({"works": works, **budget_of(part), "name": name})
+    return found
+
+
+def budget_of(folder: Path) -> dict[str, Any]:
+    """What a site has spent of its budget over all runs."""
+    settings = load_site(folder)
+    policy, path = settings.policy, folder / LEDGER
+    found: dict[str, Any] = {
+        "name": settings.name,
+        "budget": policy.epsilon,
+        "delta": policy.delta,
+        "spent": "0",
+        "charges": 0,
+        "sentence": "Nothing is spent yet.",
+    }
+    if path.exists():
+        ledger = Ledger.read(path)
+        sure = ledger.guarantee(policy.delta)
+        found |= sure.as_dict()
+        found |= {
+            "spent": rounded_up(sure.epsilon),
+            "charges": sum(1 for _ in ledger.charges),
+            "head": ledger.head,
+        }
+    return found
+
+
+def verdict(folder: Path) -> dict[str, Any]:
+    """Whether a site would join the run of its federation.toml now, and why not."""
+    site = Site(folder)
+    try:
+        check_policy(site.policy, site.public)
+        epsilon = site.cost_of_new_run()
+    except RefusalError as refusal:
+        return {"joins": False, "reason": refusal.code, "sentence": f"It refuses: {refusal}"}
+    finally:
+        site.close()
+    return {
+        "joins": True,
+        "epsilon_after": epsilon,
+        "sentence": (
+            f"It would join: after the whole run this site has spent epsilon ="
+            f" {rounded_up(epsilon)} of {site.policy.epsilon:g} at delta = {site.policy.delta:g}."
+        ),
+    }
