@@ -1,7 +1,7 @@
-"""How fast the accounting is: ``python -m benchmarks.accounting [--out [FILE]]``.
+"""The speed of the accounting: ``python -m benchmarks.accounting [--out [FILE]]``.
 
-Three questions with a limit each, on one core: an exact Gaussian answer, the numerical composition
-of 22,600 sampled releases, and the calibration of their noise.
+Three tasks with a time limit each, on one core: an exact Gaussian epsilon, the numerical
+composition of 22,600 sampled releases, and the calibration of their noise.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 
-# One core, as the limits are meant; before the numerical libraries start their threads.
+# The limits are for one core; set this before the numerical libraries start their threads.
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_variable] = "1"
 
@@ -66,7 +66,7 @@ def poisson(noise: float) -> DpEvent:
 
 
 def measured(what: str, work: Callable[[], float], *, limit: float, repeats: int) -> Row:
-    """The median time; the first call, which fills caches and imports, is not counted."""
+    """The median time, without the first call (which imports modules and fills caches)."""
     result = work()
     times = []
     for _ in range(repeats):

@@ -1,11 +1,11 @@
-"""The forms of a convolution under weights that differ by client.
+"""Implementations of a convolution with different weights per client.
 
     python -m benchmarks.conv
 
 Times rounds of local training of DP-FedEXP's network (5,046 parameters) and of the CIFAR-10
-network, with clients one after another (``lax.map``) and side by side (``vmap``), and the clipped
+network, with clients in sequence (``lax.map``) and in parallel (``vmap``), and the clipped
 gradients of single records: with ``lax.conv``, as banded matrix products for one record, and in the
-form for batches that training takes on a CPU. Prints milliseconds, and the batch form's gain.
+batch form that training uses on a CPU. Prints milliseconds, and the speed-up of the batch form.
 """
 
 from __future__ import annotations

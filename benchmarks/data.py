@@ -1,4 +1,4 @@
-"""How fast data load and split: ``python -m benchmarks.data`` (MNIST needs TACIT_DATA)."""
+"""The speed of loading and splitting data: ``python -m benchmarks.data`` (MNIST: TACIT_DATA)."""
 
 import tempfile
 from collections.abc import Callable
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def row(what: str, goal: float, work: Callable[[], T], times: int = 3) -> T:
-    """Print the best of a few runs: the others waited for the disk or for other programs."""
+    """Print the best of a few runs; slower ones were delayed by the disk or other programs."""
     took = []
     for _ in range(times):
         start = perf_counter()

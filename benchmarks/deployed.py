@@ -1,4 +1,4 @@
-"""Federations for the deployment's benchmarks, their processes, and how large they are."""
+"""Federations for the deployment benchmarks, their processes, and their memory and disk use."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def new_folder() -> Iterator[Path]:
 
 
 def growth_of(folder: Path, started: dict[str, subprocess.Popen[bytes]]) -> dict[str, float]:
-    """Resident memory of a site, and the sizes of its folder and of the server's two."""
+    """The resident memory of a site, and the sizes of its folder and of the server's two."""
     site, server = folder / "sites" / "north", folder / "server"
     growing = ("ledger.jsonl", "metrics.csv", "site.log")
     return {

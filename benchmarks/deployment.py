@@ -1,9 +1,9 @@
-"""The deployment under load: what a round costs, what crashes do, what grows.
+"""The deployment under load: cost of a round, effect of crashes, growth over many rounds.
 
     python -m benchmarks.deployment overhead   a 100,000-parameter model, in memory and on Flower
     python -m benchmarks.deployment kills      SIGKILL of random sites and of the server
-    python -m benchmarks.deployment soak       hundreds of rounds in memory: what grows
-    python -m benchmarks.deployment endurance  hundreds of rounds between processes: what grows
+    python -m benchmarks.deployment soak       hundreds of rounds in memory: growth
+    python -m benchmarks.deployment endurance  hundreds of rounds between processes: growth
 
 Every command writes results/deployment/<name>.json.
 """
@@ -50,7 +50,7 @@ RESULTS = Path("results")
 
 
 def overhead(rounds: int = 12, features: int = 9_999, classes: int = 10) -> dict[str, Any]:
-    """Seconds of a round of three sites with a model of 100,000 parameters."""
+    """Seconds per round of three sites with a model of 100,000 parameters."""
     with new_folder() as folder:
         public = large_federation(folder, features, classes, rounds)
         in_memory = _in_memory_rounds(folder, public)
@@ -116,7 +116,7 @@ def _flower_rounds(folder: Path) -> dict[str, Any]:
 
 
 def kills(rounds: int = 20, seed: int = 0) -> dict[str, Any]:
-    """Random sites die every few rounds, the server once; and the same run left in peace."""
+    """A run where random sites are killed every few rounds and the server once, and one without."""
     peaceful = _one_run(rounds, None)
     disturbed = _one_run(rounds, random.Random(seed))
     gap = np.linalg.norm(disturbed["model"] - peaceful["model"])
@@ -163,7 +163,7 @@ def _one_run(rounds: int, dice: random.Random | None) -> dict[str, Any]:
 
 
 def _noise_of_model(public: Public) -> float:
-    """How far the noise alone moves the model in a run: the steps' noises, added up."""
+    """How much the noise alone changes the model in a run (the sum of the noise of all steps)."""
     algorithm: Any = public.plan.algorithm
     size = int(public.shapes["x"].shape[0]) + 1
     each = [algorithm.noise * algorithm.clip / n for n in public.population.sizes]
@@ -190,7 +190,7 @@ def _ledger_facts(folder: Path) -> dict[str, Any]:
 def _lead(
     folder: Path, public: Public, rounds: int, dice: random.Random | None
 ) -> list[dict[str, Any]]:
-    """Run to the end as a service manager would: whoever dies is started again."""
+    """Run to the end like a service manager: every process that dies is restarted."""
     sites = {name: start_site(folder / "sites" / name) for name in public.names}
     server = start_server(folder)
     killed: list[dict[str, Any]] = []
@@ -230,7 +230,7 @@ def _lead(
 
 
 def soak(rounds: int = 400) -> dict[str, Any]:
-    """Many rounds in memory with a method that keeps state: what grows?"""
+    """Many rounds in memory with a stateful method, to find growth."""
     algorithm = {"name": "dp-scaffold", "local_steps": 2, "batch_size": 16, "clip": 0.5}
     with new_folder() as folder:
         public = small_federation(folder, algorithm, rounds)
@@ -250,7 +250,7 @@ def soak(rounds: int = 400) -> dict[str, Any]:
 
 
 def endurance(rounds: int = 200) -> dict[str, Any]:
-    """Many rounds between real processes: memory of each, files of each folder, Flower's too."""
+    """Many rounds between real processes: memory and files of all, including Flower's."""
     algorithm = {"name": "dp-scaffold", "local_steps": 2, "batch_size": 16, "clip": 0.5}
     with new_folder() as folder:
         public = small_federation(folder, algorithm, rounds, f"127.0.0.1:{free_port()}")

@@ -1,4 +1,4 @@
-"""How fast the ledger appends and opens: ``python -m benchmarks.ledger [--charges 100000]``."""
+"""The speed of ledger appends and opens: ``python -m benchmarks.ledger [--charges 100000]``."""
 
 import argparse
 import tempfile

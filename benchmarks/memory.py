@@ -51,7 +51,7 @@ def main() -> None:
         "limit_gib": LIMIT,
         "seconds_per_round": time.perf_counter() - begun,
     }
-    print(f"peak {peak:.2f} GiB (limit {LIMIT}), {result['seconds_per_round']:.2f} s a round")
+    print(f"peak {peak:.2f} GiB (limit {LIMIT}), {result['seconds_per_round']:.2f} s per round")
     given.out.parent.mkdir(parents=True, exist_ok=True)
     given.out.write_text(json.dumps(result, indent=1) + "\n")
 

@@ -1,13 +1,13 @@
-"""What is not training: imports, the start of a run, the ledger, and runs side by side.
+"""Overheads besides training: imports, the start of a run, the ledger, and parallel runs.
 
     python -m benchmarks.overheads [--out results/bench/overheads.json]
 
-import      `import tacit` and `tacit --help`, beside an empty Python, and what they load
-start       a small run through the command line, the first time and with kept programs
-ledger      seconds of a round of W1 and W3 with the ledger on disk over those without
-real_noise  seconds of a round of W1 with noise from the operating system over a seed's
-sweep       four settings and three seeds by `tacit compare`, beside twelve runs one after another
-            (each using all cores, with programs kept from the first)
+import      `import tacit` and `tacit --help`, compared with an empty Python, and what they load
+start       a small run through the command line, the first time and with cached programs
+ledger      time per round of W1 and W3 with the ledger on disk, divided by the time without
+real_noise  time per round of W1 with noise from the operating system, divided by that of a seed
+sweep       four settings and three seeds by `tacit compare`, compared with twelve runs in sequence
+            (each using all cores, with programs cached by the first)
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def imports() -> dict[str, Any]:
 
 
 def start() -> dict[str, float]:
-    """Seconds from the command to its first finished round, and to its end."""
+    """Seconds from the start of the command to its first finished round, and to its end."""
     with tempfile.TemporaryDirectory() as place:
         found = {"first_start": first_round(place), "first": seconds(SMALL, 1, TACIT_CACHE=place)}
         found["kept_start"] = statistics.median(first_round(place) for _ in range(5))
@@ -66,7 +66,7 @@ def start() -> dict[str, float]:
 
 
 def first_round(cache: str) -> float:
-    """Until a small run has finished its first round."""
+    """The time until a small run has finished its first round."""
     program = (
         "import sys; from tacit.cli import run; import tacit.run.loop as t;"
         " old = t.Payments.pay\n"
@@ -84,7 +84,7 @@ def first_round(cache: str) -> float:
     ) as run:
         assert run.stdout is not None
         for line in run.stdout:
-            if line.strip().isdigit() and int(line) > 2:  # round 1 is done, the next ones are paid
+            if line.strip().isdigit() and int(line) > 2:  # round 1 is done
                 passed = time.perf_counter() - begun
                 break
         run.stdout.read()
@@ -128,7 +128,7 @@ def ledger() -> dict[str, Any]:
 
 
 def real_noise() -> dict[str, Any]:
-    """Alternating stretches of rounds of W1 with noise from a seed and from the system."""
+    """Alternating blocks of rounds of W1 with noise from a seed and from the operating system."""
     import jax
 
     from benchmarks.speed.tacit_side import algorithm_of, federation_of, task_of
@@ -156,12 +156,12 @@ def real_noise() -> dict[str, Any]:
 
 
 def sweep() -> dict[str, float]:
-    """Four settings, three seeds each: as twelve runs, and as one comparison."""
+    """Four settings with three seeds each: as twelve runs, and as one comparison."""
     grid, rounds = ("0.1", "0.2", "0.4", "0.8"), "train.rounds=200"
     example, fewer = "digits-dp-fedavg", ["--set", "train.oracle=false", "--set", rounds]
     found: dict[str, float] = {}
     for name, jobs in (("over_cores", str(os.cpu_count() or 1)), ("one_process", "1")):
-        with tempfile.TemporaryDirectory() as place:  # nobody starts with kept programs
+        with tempfile.TemporaryDirectory() as place:  # both start with an empty cache
             vary = ["--vary", f"algorithm.clip={','.join(grid)}", "--jobs", jobs, "--json"]
             found[name] = seconds(
                 ["-m", "tacit", "compare", example, *vary, *fewer], 1, TACIT_CACHE=place

@@ -1,10 +1,10 @@
-"""How time and memory of a round grow: with clients, dimension, local steps and cohort.
+"""The growth of time and memory of a round with clients, dimension, local steps and cohort.
 
     python -m benchmarks.scaling [--only clients,cohort] [--most 10000]
 
-Every point is a process of its own, so that its peak of memory is its own, and runs through the
-public interface with noise and ledger. Written to ``results/bench/scaling.json``, and drawn by
-``benchmarks.speed.page``.
+Every point runs in a separate process, so that its peak memory is measured separately. It uses the
+public interface with noise and ledger. The results are written to ``results/bench/scaling.json``
+and plotted by ``benchmarks.speed.page``.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def points() -> dict[str, list[tuple[int, Work]]]:
 
 
 def point(work: Work) -> dict[str, float]:
-    """Time and memory of one work; called in a process of its own."""
+    """Time and memory of one work; called in a separate process."""
     from benchmarks.speed.measure import quartiles
     from benchmarks.speed.tacit_side import TacitSide
     from benchmarks.speed.usage import Meter, peak_memory
@@ -74,7 +74,7 @@ def point(work: Work) -> dict[str, float]:
         side.run(rounds, meter)
         each = meter.reading["wall"] / meter.reading["rounds"]
         rounds = max(1, min(2000, math.ceil(SECONDS / each)))
-        if number > 1:  # the first compiles, the second tells how many rounds to take
+        if number > 1:  # the first compiles, the second determines the number of rounds
             readings.append(meter.reading)
     spread = quartiles([r["wall"] / r["rounds"] for r in readings])
     return {
@@ -90,7 +90,7 @@ def point(work: Work) -> dict[str, float]:
 
 
 def slope(curve: list[dict[str, float]], what: str) -> float:
-    """The exponent of growth over the last decade of a curve: 1 is linear, 0 is flat."""
+    """The growth exponent over the last decade of a curve: 1 is linear, 0 is constant."""
     first, last = curve[-2], curve[-1]
     return math.log(last[what] / first[what]) / math.log(last["value"] / first["value"])
 
@@ -133,7 +133,7 @@ def draw(found: dict[str, Any], path: Path) -> None:
             for place in ("top", "right"):
                 axes.spines[place].set_visible(False)
         time.set_title(name, fontsize=9)
-    grid[0, 0].set_ylabel("seconds a round", fontsize=8)
+    grid[0, 0].set_ylabel("seconds per round", fontsize=8)
     grid[1, 0].set_ylabel("peak memory, MiB", fontsize=8)
     grid[1, 0].legend(frameon=False, fontsize=7)
     picture.save(figure, path)
@@ -141,8 +141,8 @@ def draw(found: dict[str, Any], path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", help="curves whose names begin so, with commas")
-    parser.add_argument("--most", type=float, default=float("inf"), help="no values above this")
+    parser.add_argument("--only", help="curves whose names start with this, comma-separated")
+    parser.add_argument("--most", type=float, default=float("inf"), help="skip values above this")
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--point", help=argparse.SUPPRESS)
     given = parser.parse_args()

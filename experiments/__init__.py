@@ -1,1 +1,1 @@
-"""Research with Tacit: the papers' tables and figures again, and studies beyond them."""
+"""Research with Tacit: reruns of the papers' tables and figures, and further studies."""

@@ -1,4 +1,4 @@
-"""``tacit reproduce``: the tables and figures of the papers, beside the truth."""
+"""``tacit reproduce``: rerun the tables and figures of the papers, with their true guarantees."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ def reproduce(
     name: Annotated[
         str, typer.Argument(help="A name of `list`, a paper, `all`; or `list`, `check`, `page`.")
     ],
-    quick: Annotated[bool, typer.Option("--quick", help="A few rounds, nothing kept.")] = False,
-    only: Annotated[str, typer.Option(help="Lines whose row or method contains this.")] = "",
+    quick: Annotated[bool, typer.Option("--quick", help="A few rounds, nothing stored.")] = False,
+    only: Annotated[str, typer.Option(help="Only lines whose row or method contains this.")] = "",
     printed: Annotated[
-        bool, typer.Option("--printed", help="The paper's settings, no honest budgets.")
+        bool, typer.Option("--printed", help="Only the paper's settings, no honest budgets.")
     ] = False,
     seeds: Annotated[int | None, typer.Option(help="Seeds to report.", min=1)] = None,
     jobs: Annotated[int, typer.Option(help="Processes to run in.", min=1)] = 1,
     resume: Annotated[
-        bool, typer.Option("--resume/--fresh", help="Go on, or run again what is there.")
+        bool, typer.Option("--resume/--fresh", help="Continue, or run everything again.")
     ] = True,
     results: Annotated[Path, typer.Option(help="Folder of the results.")] = _RESULTS,
     docs: Annotated[Path, typer.Option(help="`page`: folder of the page.")] = Path("docs"),
     readme: Annotated[
         Path | None, typer.Option(help="`page`: a file with markers for the headline table.")
     ] = None,
-    count: Annotated[int, typer.Option(help="`check`: how many results to rerun.", min=1)] = 3,
-    draw: Annotated[int, typer.Option(help="`check`: the seed of the draw.")] = 0,
+    count: Annotated[int, typer.Option(help="`check`: number of results to rerun.", min=1)] = 3,
+    draw: Annotated[int, typer.Option(help="`check`: seed of the random choice.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Rerun a table or figure of the papers, as printed and at honest budgets."""
+    """Rerun a table or figure of a paper, with its printed settings and at honest budgets."""
     from experiments.reproduce.store import Store
 
     store = Store(results)
@@ -57,7 +57,7 @@ def reproduce(
         _page(store, docs, readme, json=json)
     else:
         if not resume and (only or printed):
-            raise ConfigError("--fresh forgets all of an entry: leave out --only and --printed.")
+            raise ConfigError("--fresh deletes all results of an entry: omit --only and --printed.")
 
         def cut(entry: Entry) -> Entry:
             from experiments.reproduce.entry import part
@@ -90,7 +90,7 @@ def _run(
         whole = catalogue.ENTRIES[each]
         entry = cut(whole)
         absent = catalogue.missing_data(entry)
-        if absent and (due(entry, store) or not resume):  # what is there can be shown without
+        if absent and (due(entry, store) or not resume):  # stored results need no data
             if len(wanted) == 1:
                 raise ConfigError(_needs(absent))
             shown.append({"name": each, "state": "needs data", "needs": list(absent)})
@@ -99,7 +99,7 @@ def _run(
             store.forget(entry.name)
         with Watch(entry.name, quiet=json) as watch:
             run_entry(entry, store, jobs=jobs, on_step=watch)
-        # A claim is about all lines, also of those that were run before.
+        # A claim is about all lines, including those that were run before.
         summary = Summary(
             entry if store.folder is None else replace(entry, lines=whole.lines), store
         )
@@ -112,8 +112,8 @@ def _run(
 
 def _needs(absent: tuple[str, ...]) -> str:
     return (
-        f"the data of this reproduction is not here ({', '.join(absent)}): `tacit data show"
-        f" {absent[0]}` says what to provide in TACIT_DATA."
+        f"the data of this reproduction is missing ({', '.join(absent)}): `tacit data show"
+        f" {absent[0]}` tells what to put into TACIT_DATA."
     )
 
 
@@ -159,7 +159,7 @@ def _print(entry: Entry, summary: Summary) -> None:
         for line in _lines(entry, summary)
     ]
     show.table(("line", "stage", "printed", "here", "true epsilon"), rows, title=entry.title)
-    show.sentence(f"{entry.quantity.label}; a true epsilon holds for the whole run.")
+    show.sentence(f"{entry.quantity.label}; the true epsilon is for the whole run.")
     for verdict in entry.judge(summary) if entry.judge else []:
         if verdict.answer != "not run":
             where = "as printed" if verdict.stage is None else f"at epsilon {verdict.stage:g}"
@@ -207,7 +207,7 @@ def _list(store: Store, *, json: bool) -> None:
             for r in rows
         ],
     )
-    show.sentence("Minutes are for all of it on two cores; a name again goes on where it was.")
+    show.sentence("Minutes are for a whole entry on two cores; the same command continues a run.")
     for item in catalogue.WAITING:
         show.sentence(f"{item.name} needs {item.provide}.")
 
@@ -217,7 +217,7 @@ def _check(store: Store, count: int, draw: int, *, json: bool) -> None:
 
     found = list(check(store, count=count, seed=draw))
     if not found:
-        raise ConfigError("there are no results to check here: run `tacit reproduce NAME` first.")
+        raise ConfigError("there are no results to check: run `tacit reproduce NAME` first.")
     old = stale(store)
     if json:
         lines = [{**vars(item), "agrees": item.agrees} for item in found]
@@ -237,9 +237,9 @@ def _check(store: Store, count: int, draw: int, *, json: bool) -> None:
             ],
         )
         if old:
-            show.sentence(f"Some results of {', '.join(old)} belong to earlier settings.")
+            show.sentence(f"Some results of {', '.join(old)} are from earlier settings.")
     if not all(item.agrees for item in found):
-        raise TacitError("a rerun lies outside the noise of its stored result.")
+        raise TacitError("a rerun differs from its stored result by more than the noise.")
 
 
 def _page(store: Store, docs: Path, readme: Path | None, *, json: bool) -> None:
@@ -253,7 +253,7 @@ def _page(store: Store, docs: Path, readme: Path | None, *, json: bool) -> None:
 
 
 class Watch:
-    """Progress in rounds of training, with the time that is left."""
+    """Progress in rounds of training, with the remaining time."""
 
     def __init__(self, name: str, *, quiet: bool) -> None:
         from rich.console import Console
@@ -280,7 +280,7 @@ class Watch:
         self._bar.stop()
 
     def __call__(self, step: Step) -> None:
-        """A unit is finished."""
+        """Show that a unit is finished."""
         record = step.record
         last = f"{record.row}, {record.method}, {record.stage}"
         self._bar.update(self._task, completed=step.done, total=step.known, last=last[:40])

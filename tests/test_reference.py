@@ -46,7 +46,7 @@ from tacit.accounting.renyi import (
     zcdp_to_eps,
     zcdp_to_eps_tight,
 )
-from tacit.algorithm import ClientData, Moment
+from tacit.algorithm import ClientData, Moment, Problem
 from tacit.algorithms.adaptdp_fedavg import clip_radius, radius_lift
 from tacit.algorithms.dynamic_ldp import DynamicLDP, Worker
 from tacit.algorithms.fedexp import step_size
@@ -312,7 +312,8 @@ def _moment(round_: int) -> Moment:
 def _one_step(i: dict[str, Any]) -> dict[str, Any]:
     """Two workers, one record each: a message, then what the broadcast makes of it."""
     n, gamma, population = i["n"], i["gamma"], Population((1,) * i["n"])
-    algorithm = DynamicLDP(step=gamma, clip=1e6, allocation="static").planned(population, 2)
+    algorithm = DynamicLDP(step=gamma, clip=1e6, allocation="static")
+    algorithm = algorithm.planned(Problem(Given(), population, 2))
     one = jnp.asarray(1, jnp.int32)
     workers, messages = [], []
     for x, g, zeta, dual in zip(i["x"], i["grad_fi"], i["zeta"], i["Lambda"], strict=True):
@@ -321,7 +322,7 @@ def _one_step(i: dict[str, Any]) -> dict[str, Any]:
         data = ClientData({"g": jnp.array([g])}, one)
         worker = Worker(jnp.array(x), jnp.array(dual))
         message, worker = phase.client(_moment(0), worker, data, jnp.array(x))
-        messages.append(message["point"])
+        messages.append(message["point"].value)
         workers.append(worker)
     xbar = sum(messages) / n
     (silent,) = _with_mechanism(algorithm, Fixed()).phases(Given(), population)
@@ -330,7 +331,7 @@ def _one_step(i: dict[str, Any]) -> dict[str, Any]:
         nothing = ClientData({"g": jnp.zeros((1, 2))}, one)
         message, after = silent.client(_moment(1), worker, nothing, xbar)
         duals.append(after.dual)
-        points.append(message["point"] + gamma * after.dual)
+        points.append(message["point"].value + gamma * after.dual)
     return {
         "x_tilde": [m.tolist() for m in messages],
         "x_bar": xbar.tolist(),
@@ -354,7 +355,7 @@ def _with_mechanism(algorithm: Any, mechanism: Any) -> Any:
 def _one_communication(i: dict[str, Any]) -> dict[str, Any]:
     population = Population((1,) * len(i["h"]))
     algorithm = DPScaffNew(lr=i["eta"], probability=i["p"], clip=i["C"])
-    algorithm = algorithm.planned(population, 2)
+    algorithm = algorithm.planned(Problem(Given(), population, 2))
     x = jnp.array(i["x"])
     deltas = []
     for x_hat, noise in zip(i["x_hat"], i["noise"], strict=True):

@@ -1,1 +1,1 @@
-"""Rounds of private federated simulation, timed against other simulators: ``make bench``."""
+"""The speed of private federated simulation against other simulators: ``make bench``."""

@@ -1,7 +1,8 @@
-"""Time the works against the peers: ``python -m benchmarks.speed`` (``make bench``).
+"""Time all works with Tacit and its peers: ``python -m benchmarks.speed`` (``make bench``).
 
-Results are kept after every repetition, work by work: ``--only W2`` measures one again and leaves
-the others as they are. ``--quick`` measures Tacit alone.
+A "work" is one benchmark task, a "side" is one simulator (Tacit or a peer). Results are stored
+after every repetition: ``--only W2`` measures one work again and leaves the others unchanged.
+``--quick`` measures Tacit only.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ def main() -> None:
 
 
 def _end(number: int, frame: object) -> None:
-    """End in order, workers included; every finished repetition is already on disk."""
+    """Stop all workers and exit; every finished repetition is already on disk."""
     del frame
-    sys.exit(f"ended by signal {number}; what was measured is kept.")
+    sys.exit(f"stopped by signal {number}; finished measurements are stored.")
 
 
 def _measure_all(given: argparse.Namespace, out: Path) -> None:
@@ -104,14 +105,14 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--peers", type=_names([*peers, "none"]), default=peers, help=f"of {','.join(peers)}"
     )
-    parser.add_argument("--repeats", type=int, default=5, help="measurements of each side")
-    parser.add_argument("--seconds", type=float, default=5.0, help="of one measurement")
-    parser.add_argument("--limit", type=float, default=900.0, help="seconds for one answer")
-    parser.add_argument("--tiny", action="store_true", help="small sizes, to try it out")
-    parser.add_argument("--quick", action="store_true", help="Tacit alone, in a few minutes")
-    parser.add_argument("--no-exact", action="store_true", help="leave the float64 check out")
-    parser.add_argument("--no-check", action="store_true", help="leave the float32 check out")
-    parser.add_argument("--show", action="store_true", help="table and picture of what is there")
+    parser.add_argument("--repeats", type=int, default=5, help="measurements per side")
+    parser.add_argument("--seconds", type=float, default=5.0, help="duration of one measurement")
+    parser.add_argument("--limit", type=float, default=900.0, help="time limit of one answer, in s")
+    parser.add_argument("--tiny", action="store_true", help="small sizes, for a quick test")
+    parser.add_argument("--quick", action="store_true", help="Tacit only, in a few minutes")
+    parser.add_argument("--no-exact", action="store_true", help="skip the float64 check")
+    parser.add_argument("--no-check", action="store_true", help="skip the float32 check")
+    parser.add_argument("--show", action="store_true", help="only show the stored results")
     parser.add_argument("--out", type=Path, help="the file with the results")
     given = parser.parse_args()
     if given.quick:
@@ -125,7 +126,7 @@ def _names(known: Any) -> Any:
         unknown = [name for name in found if name not in known]
         if unknown:
             raise argparse.ArgumentTypeError(
-                f"{unknown[0]!r} is not known: choose from {', '.join(known)}."
+                f"{unknown[0]!r} is unknown: choose from {', '.join(known)}."
             )
         return found
 

@@ -1,8 +1,8 @@
-"""Where each side runs: Tacit in this environment, every peer in one of its own under ``.bench``.
+"""The environments: Tacit runs in this one, every peer in its own under ``.bench``.
 
-Environments are made once; a file with what was asked for marks one that is complete. PyTorch is
-quickest with one thread on some works and with a thread for each core on others, so a peer that
-uses it comes twice: under its name with one thread, and as ``…-threads`` with all of them.
+An environment is made once; a file with its requirements marks it as complete. PyTorch is fastest
+with one thread on some works and with one thread per core on others, so a peer that uses it is
+measured twice: under its name with one thread, and as ``…-threads`` with all of them.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / ".bench"
 
 ALL_THREADS = "-threads"
-PLAIN = "tacit-plain"  # Tacit with linear models trained in their parameters, not in the span
+PLAIN = "tacit-plain"  # Tacit without the Gram-matrix form for linear models
 
-# The CPU build of PyTorch comes first, so that nothing later asks for another one.
+# The CPU build of PyTorch is installed first, so that no other package installs another build.
 TORCH = ("torch==2.13.0",)
 PEERS: dict[str, tuple[tuple[str, ...], ...]] = {
     "pfl": (TORCH, ("pfl[pytorch]==0.6.*",)),
@@ -28,7 +28,7 @@ PEERS: dict[str, tuple[tuple[str, ...], ...]] = {
 
 
 def ready(peer: str) -> str | None:
-    """Make the peer's environment if it is not there; the reason if that fails."""
+    """Make the environment of a peer if it does not exist; returns the reason if that fails."""
     if peer == PLAIN:
         return None
     place, steps = FOLDER / peer, PEERS[peer]
@@ -49,12 +49,12 @@ def ready(peer: str) -> str | None:
 
 
 def peer_of(side: str) -> str:
-    """The peer behind a side's name."""
+    """The peer of a side."""
     return side.removesuffix(ALL_THREADS)
 
 
 def command(side: str) -> list[str]:
-    """How a side's worker is started."""
+    """The command that starts the worker of a side."""
     if side in ("tacit", PLAIN):
         return [sys.executable, "-m", "benchmarks.speed.tacit_side"]
     peer = peer_of(side)
@@ -62,7 +62,7 @@ def command(side: str) -> list[str]:
 
 
 def variables(side: str) -> dict[str, str]:
-    """The environment variables of a side's worker."""
+    """The environment variables of the worker of a side."""
     found = {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
     if side == PLAIN:
         found["BENCH_PLAIN"] = "1"

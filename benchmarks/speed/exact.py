@@ -1,7 +1,7 @@
 """Tacit in float64 against the plain reference, with its real cohorts and batches, without noise.
 
-The reference is told which clients and records Tacit's own sampling drew; everything else it
-computes by itself. What is left is rounding.
+The reference gets the clients and records that Tacit's sampling drew; it computes everything else
+by itself. The remaining difference is rounding.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from benchmarks.speed.measure import relative
 from benchmarks.speed.tacit_side import algorithm_of, federation_of, silent_rounds, task_of
 from benchmarks.speed.works import WORKS, Work, flat
 from tacit import Simulator
+from tacit.algorithm import Problem
 from tacit.population import Population
 from tacit.precision import precision
 from tacit.sampling import FixedBatch
@@ -33,10 +34,10 @@ SIZES: dict[str, dict[str, Any]] = {
 
 
 def difference(work: Work, rounds: int, seed: int = 0, **options: Any) -> float:
-    """The relative distance of Tacit's model to the reference's after silent rounds."""
+    """The relative distance of Tacit's model to the reference after rounds without noise."""
     work = replace(work, noise=0.0)
     population = Population((work.records,) * work.clients)
-    algorithm = algorithm_of(work).planned(population, rounds)
+    algorithm = algorithm_of(work).planned(Problem(task_of(work), population, rounds))
     simulator = Simulator(
         algorithm, task_of(work), federation_of(work), seed=seed, dtype="float64", **options
     )
@@ -46,7 +47,7 @@ def difference(work: Work, rounds: int, seed: int = 0, **options: Any) -> float:
 
 
 def differences(names: list[str], rounds: int = 2) -> dict[str, float]:
-    """Every work at a size that the plain reference can do."""
+    """Every work at a size that the plain reference can compute."""
     return {
         name: difference(replace(WORKS[name], **SIZES[name]), SIZES[name].get("rounds", rounds))
         for name in names

@@ -1,4 +1,4 @@
-"""What the machine is and can do: its processor, its peak of matrix products, its present load."""
+"""Facts about the machine: processor, peak speed of matrix products, present load."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ print(json.dumps(best))
 
 
 def gemm_peak(size: int = 2048, repeats: int = 15) -> dict[str, float]:
-    """The fastest single-precision square product on all cores, in GFLOP/s, by library."""
+    """The peak speed of a single-precision matrix product on all cores, in GFLOP/s, by library."""
     code = _PEAK.format(n=size, repeats=repeats)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     found: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])

@@ -1,7 +1,7 @@
-"""Measuring one work: all its sides at once, one measurement each in turn.
+"""Measure one work: all its sides are started, and measured alternately.
 
-Sides take turns within a repetition, so that a slow minute of the machine meets all of them. The
-first request of a side tells how many rounds fill the time of a measurement.
+Sides take turns within a repetition, so that a slow minute of the machine affects all of them. The
+first request of a side determines how many rounds fill the time of a measurement.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST_ROUNDS = 2000
 
 @dataclass(frozen=True)
 class Effort:
-    """How much measuring to do."""
+    """The number and duration of the measurements."""
 
     repeats: int = 5
     seconds: float = 5.0  # of one measurement; a round that takes longer is one measurement
@@ -37,7 +37,7 @@ class Effort:
 def measure(
     name: str, sides: list[str], effort: Effort, keep: Callable[[dict[str, Any]], None]
 ) -> dict[str, Any]:
-    """All sides of a work; ``keep`` is called with what is known after every repetition."""
+    """Measure all sides of a work; ``keep`` gets the results after every repetition."""
     work = tiny(WORKS[name]) if effort.tiny else WORKS[name]
     found: dict[str, Any] = {
         "title": work.title,
@@ -78,7 +78,7 @@ def _set_up(worker: Worker, name: str, effort: Effort, sides: dict[str, Any]) ->
         return int(answer["fixed_rounds"])
     first = worker.ask("run", rounds=1)
     each = first["wall"] / first["rounds"]
-    if each < effort.seconds / 4:  # short ones are warm only now
+    if each < effort.seconds / 4:  # short measurements needed more warm-up
         first = worker.ask("run", rounds=_rounds(each, effort.seconds / 4))
         each = first["wall"] / first["rounds"]
     return _rounds(each, effort.seconds)
@@ -89,7 +89,7 @@ def _rounds(each: float, seconds: float) -> int:
 
 
 def summarise(found: dict[str, Any]) -> None:
-    """Medians and quartiles per round, and how many times the first side is faster."""
+    """Medians and quartiles per round, and the speed-up of the first side."""
     for side in found["sides"].values():
         if side["readings"]:
             side["per_round"] = {
@@ -114,7 +114,7 @@ def summarise(found: dict[str, Any]) -> None:
 
 
 def quartiles(values: list[float]) -> dict[str, float]:
-    """The median and what the middle half of the values spans."""
+    """The median and the interquartile range."""
     if len(values) == 1:
         return {"low": values[0], "median": values[0], "high": values[0]}
     low, median, high = statistics.quantiles(values, n=4, method="inclusive")
@@ -124,7 +124,7 @@ def quartiles(values: list[float]) -> dict[str, float]:
 def differences(
     name: str, sides: list[str], effort: Effort, failed: dict[str, str]
 ) -> dict[str, float]:
-    """How far each side's model is from the plain reference after silent rounds (float32)."""
+    """The distance of each side's model to the plain reference after rounds without noise."""
     work = silent(tiny(WORKS[name]) if effort.tiny else WORKS[name])
     expected: dict[bool, Any] = {}
     found: dict[str, float] = {}
@@ -143,6 +143,6 @@ def differences(
 
 
 def relative(params: Any, expected: Any, work: Work) -> float:
-    """The distance between two models over the way that the reference went."""
+    """The distance between two models, divided by the distance that the reference moved."""
     way = np.linalg.norm(expected - flat(start(work)))
     return float(np.linalg.norm(params - expected) / way)

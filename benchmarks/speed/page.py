@@ -1,6 +1,7 @@
-"""Write the measured numbers into ``docs/explanation/speed.md``, between its marks.
+"""Write the measured numbers into ``docs/explanation/speed.md``, between its markers.
 
-The words around the numbers are written by hand and stay; ``python -m benchmarks.speed.page``.
+The text around the numbers is written by hand and is not changed. Run it with
+``python -m benchmarks.speed.page``.
 """
 
 from __future__ import annotations
@@ -48,14 +49,14 @@ def _read(path: Path) -> dict[str, Any]:
 def _works(speed: dict[str, Any]) -> str:
     if not speed:
         return "Not measured yet."
-    header = ("work", "side", "s a round", "middle half", "CPU-s", "wall", "CPU", "peak MiB")
-    return f"{table.markdown(header, table.rows(speed))}\n\n![Seconds a round by side](speed.svg)"
+    header = ("work", "side", "s per round", "quartiles", "CPU-s", "wall", "CPU", "peak MiB")
+    return f"{table.markdown(header, table.rows(speed))}\n\n![Seconds per round by side](speed.svg)"
 
 
 def _goals(speed: dict[str, Any]) -> str:
     if not speed:
         return "Not measured yet."
-    return table.markdown(("work", "meant to show", "shows", "met"), table.goals(speed))
+    return table.markdown(("work", "goal", "result", "met"), table.goals(speed))
 
 
 def _checks(speed: dict[str, Any]) -> str:
@@ -96,7 +97,7 @@ def _curves(scaling: dict[str, Any]) -> str:
     ]
     if not rows:
         return "Not measured yet."
-    shown = table.markdown(("over", "range", "time grows with power", "memory"), rows)
+    shown = table.markdown(("size", "range", "growth exponent of time", "of memory"), rows)
     return f"{shown}\n\n![Time and memory over each size](scaling.svg)"
 
 
@@ -106,19 +107,19 @@ def _overheads(found: dict[str, Any]) -> str:
     imports, start, ledger, sweep = (found[k] for k in ("imports", "start", "ledger", "sweep"))
     rows = [
         (
-            "`import tacit`, beyond an empty Python",
+            "`import tacit`, in addition to an empty Python",
             "under 0.3 s",
             f"{imports['import_tacit']:.2f} s",
         ),
         ("`tacit --help` loads JAX", "no", "yes" if imports["help_loads_jax"] else "no"),
-        ("`tacit --help`, whole", "", f"{imports['help']:.2f} s"),
+        ("`tacit --help`, total time", "", f"{imports['help']:.2f} s"),
         (
-            "a small run to its first round, programs kept from before",
+            "a small run to its first round, with cached programs",
             "under 3 s",
             f"{start['kept_start']:.2f} s",
         ),
         ("the same to its end", "", f"{start['kept']:.1f} s"),
-        ("a small run to its first round, nothing kept", "", f"{start['first_start']:.1f} s"),
+        ("a small run to its first round, empty cache", "", f"{start['first_start']:.1f} s"),
         *(
             (
                 f"ledger, checkpoints and progress, {name}",
@@ -129,19 +130,19 @@ def _overheads(found: dict[str, Any]) -> str:
         ),
         *(
             (
-                f"a round with noise from the operating system over a seed's, {name}",
+                f"a round with noise from the operating system, relative to a seed, {name}",
                 "at most 1.3 times",
                 f"{v['ratio']:.2f}",
             )
             for name, v in found.get("real_noise", {}).items()
         ),
         (
-            "12 runs over the cores, against one after the other",
+            "12 runs in parallel, relative to 12 runs in sequence",
             "1.6 times",
             f"{sweep['ratio']:.1f}",
         ),
     ]
-    return table.markdown(("what", "meant to be", "is"), rows)
+    return table.markdown(("what", "goal", "measured"), rows)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A picture of the results: seconds a round by side, wall and CPU, and the machine's own limit."""
+"""A plot of the results: seconds per round by side (wall and CPU), and the machine's limit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STYLES: dict[str, dict[str, Any]] = {
 
 
 def draw(found: dict[str, Any], path: Path) -> None:
-    """Draw every work's sides."""
+    """Plot all sides of every work."""
     works = {n: w for n, w in sorted(found["works"].items()) if _sides(w)}
     if not works:
         return
@@ -28,7 +28,7 @@ def draw(found: dict[str, Any], path: Path) -> None:
     for axes, (name, work) in zip(grid[:, 0], works.items(), strict=True):
         _bars(axes, name, work, peak)
     grid[0, 0].legend(loc="lower right", frameon=False, fontsize=8, ncols=3)
-    grid[-1, 0].set_xlabel("seconds a round (median and middle half; logarithmic)")
+    grid[-1, 0].set_xlabel("seconds per round (median and quartiles; logarithmic)")
     save(figure, path)
 
 

@@ -1,12 +1,12 @@
-"""How the driver speaks with a side: one JSON object a line, on standard input and output.
+"""The protocol between the driver and a side: one JSON object per line, on stdin and stdout.
 
     {"do": "setup", "work": "W1", "tiny": false}      prepare and warm up
     {"do": "run", "rounds": 5}                        run rounds; answers with a reading
-    {"do": "check", "work": "W1", "tiny": false,      the model after silent rounds, as one
-     "rounds": 2}                                     vector; asked of a process of its own
+    {"do": "check", "work": "W1", "tiny": false,      the model after rounds without noise, as
+     "rounds": 2}                                     one vector; in a separate process
     {"do": "quit"}
 
-A side that fails answers {"error": ...}. Whatever the libraries print goes to standard error.
+A side that fails answers {"error": ...}. All output of the libraries goes to stderr.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from benchmarks.speed.works import WORKS, Floats, Work, silent, tiny
 
 
 class Side(ABC):
-    """A simulator that is ready to run rounds of one work."""
+    """A simulator that can run rounds of one work."""
 
-    fixed_rounds: int | None = None  # a side that can only run so many at a time says so
-    clips = True  # a side without differential privacy does less
+    fixed_rounds: int | None = None  # for a side that can only run a fixed number at a time
+    clips = True  # False for a side without differential privacy
 
     @abstractmethod
     def __init__(self, work: Work) -> None:
@@ -34,18 +34,18 @@ class Side(ABC):
 
     @abstractmethod
     def run(self, rounds: int, meter: Meter) -> None:
-        """Run rounds, with the meter started just before the first and stopped after the last."""
+        """Run rounds; start the meter just before the first and stop it after the last."""
 
     @abstractmethod
     def params(self) -> Floats:
         """The model as one vector in the common layout."""
 
     def about(self) -> dict[str, Any]:
-        """Choices of this side that a reader should know."""
+        """Choices of this side that readers should know."""
         return {}
 
     def close(self) -> None:  # noqa: B027
-        """Let go of everything that runs."""
+        """Stop everything that is running."""
 
 
 def serve(make: type[Side], versions: tuple[str, ...]) -> None:
@@ -61,10 +61,10 @@ def serve(make: type[Side], versions: tuple[str, ...]) -> None:
             if asked["do"] == "setup":
                 side, answer = _set_up(make, _work(asked), versions)
             elif asked["do"] == "run":
-                assert side is not None, "a side is set up before it runs"
+                assert side is not None, "a side must be set up before it runs"
                 meter = Meter()
                 side.run(asked["rounds"], meter)
-                answer = {"rounds": asked["rounds"], **meter.reading}  # a side may have counted
+                answer = {"rounds": asked["rounds"], **meter.reading}  # the reading may override
             else:
                 answer = _checked(make, _work(asked), asked["rounds"])
         except Exception as error:

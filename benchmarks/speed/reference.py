@@ -1,7 +1,7 @@
-"""The works once more in plain NumPy and float64: loops over clients, steps and nothing else.
+"""A reference implementation of the works in plain NumPy and float64, with simple loops.
 
-What every fast form must agree with. Cohorts and batches are given from outside, and there is no
-noise, so that a round has one right answer. Gradients are written out by hand.
+All fast implementations must agree with it. Cohorts and batches are given from outside and there is
+no noise, so a round has one correct result. Gradients are written by hand.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.speed.works import KERNEL, POOL, SIDE, Floats, Params, Work, data, start
 
-Rows = Any  # what indexes an array: a slice or record numbers
+Rows = Any  # an index of an array: a slice or record indices
 Cohort = Callable[[int], Any]
 Batch = Callable[[int, int, int], Rows]  # round, client, step
 
@@ -37,7 +37,7 @@ def trained(
     *,
     clips: bool = True,
 ) -> Params:
-    """The model after so many rounds."""
+    """The model after ``rounds`` rounds."""
     x, y = data(work)
     params, chosen = start(work), cohort or everyone(work)
     if work.kind == "local":
@@ -82,7 +82,7 @@ def gradient(work: Work, params: Params, x: Floats, y: Floats) -> Params:
 
 
 def loss(work: Work, params: Params, x: Floats, y: Floats) -> float:
-    """The mean loss over the records; a test differentiates it."""
+    """The mean loss over the records; a test compares its derivative."""
     if work.model == "logistic":
         return float(np.mean(np.logaddexp(0, (1 - 2 * y) * (x @ params["w"]))))
     if work.model == "softmax":
@@ -94,7 +94,7 @@ def loss(work: Work, params: Params, x: Floats, y: Floats) -> float:
 
 
 def _dynamic(work: Work, rounds: int, x: Floats, y: Floats, params: Params) -> Params:
-    """Equation (7) of the dynamic local method without noise and without a prox."""
+    """Equation (7) of dynamic LDP (arXiv:2308.01139), without noise and without a prox."""
     n, gamma = work.clients, work.lr
     mean, messages, duals = params["w"], np.zeros((n, work.features)), np.zeros((n, work.features))
     for round_ in range(rounds):
@@ -112,7 +112,7 @@ def _dynamic(work: Work, rounds: int, x: Floats, y: Floats, params: Params) -> P
 
 
 def _cnn_scores(params: Params, images: Floats) -> tuple[Floats, list[Any]]:
-    """The scores, and what the way back needs of each layer."""
+    """The scores, and the values of each layer that the backward pass needs."""
     x, kept = images, list[Any]()
     for name in ("conv0", "conv1"):
         patches = _patches(x)
@@ -146,7 +146,7 @@ def _cnn_gradient(params: Params, images: Floats, y: Floats) -> Params:
 
 
 def _gap(scores: Floats, y: Floats) -> Floats:
-    """The derivative of the mean cross-entropy by the scores."""
+    """The derivative of the mean cross-entropy with respect to the scores."""
     raised = np.exp(scores - scores.max(axis=1, keepdims=True))
     found: Floats = raised / raised.sum(axis=1, keepdims=True)
     found[np.arange(len(y)), y] -= 1
@@ -160,7 +160,7 @@ def _patches(x: Floats) -> Floats:
 
 
 def _spread(back: Floats, kernel: Floats, shape: tuple[int, ...]) -> Floats:
-    """The gradient by a convolution's input."""
+    """The gradient with respect to the input of a convolution."""
     found = np.zeros(shape)
     rows, columns = back.shape[1:3]
     for i in range(KERNEL):
@@ -170,7 +170,7 @@ def _spread(back: Floats, kernel: Floats, shape: tuple[int, ...]) -> Floats:
 
 
 def _pooled(x: Floats) -> tuple[Floats, Floats]:
-    """The largest of each window, and which one it was."""
+    """The maximum of each window, and its index."""
     count, rows, columns, channels = x.shape
     rows, columns = rows // POOL, columns // POOL
     kept = x[:, : rows * POOL, : columns * POOL]
@@ -181,7 +181,7 @@ def _pooled(x: Floats) -> tuple[Floats, Floats]:
 
 
 def _unpooled(back: Floats, place: Floats, shape: tuple[int, ...]) -> Floats:
-    """The gradient of each window to where its largest value was."""
+    """Send the gradient of each window to the position of its maximum."""
     count, rows, columns, channels = back.shape
     windows = np.zeros((*back.shape, POOL * POOL))
     np.put_along_axis(windows, place, back[..., None], axis=-1)

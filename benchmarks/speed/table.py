@@ -7,9 +7,9 @@ from typing import Any
 
 from benchmarks.speed.environments import peer_of
 
-COLUMNS = ("work", "side", "s a round", "middle half", "CPU-s", "wall", "CPU", "MiB")
+COLUMNS = ("work", "side", "s per round", "quartiles", "CPU-s", "wall", "CPU", "MiB")
 
-# What the speed was meant to be: (work, peer, wall or cpu, how many times Tacit is faster).
+# The goals: (work, peer, wall or cpu, factor by which Tacit is faster).
 GOALS = (
     ("W1", "tacit-plain", "cpu", 3.0),
     ("W1", "pfl", "cpu", 12.0),
@@ -24,7 +24,7 @@ W4_SECONDS = 100e-6
 
 
 def rows(found: dict[str, Any]) -> list[tuple[str, ...]]:
-    """One row for every side of every work."""
+    """One row per side and work."""
     answer: list[tuple[str, ...]] = []
     for name, work in sorted(found["works"].items()):
         for side, result in work["sides"].items():
@@ -48,7 +48,7 @@ def rows(found: dict[str, Any]) -> list[tuple[str, ...]]:
 
 
 def goals(found: dict[str, Any]) -> list[tuple[str, ...]]:
-    """What was meant to show, what shows, and whether it does."""
+    """The goals, the results, and whether they are met."""
     answer: list[tuple[str, ...]] = []
     full = {name: work for name, work in found["works"].items() if not work["tiny"]}
     for name, peer, what, times in GOALS:
@@ -62,15 +62,15 @@ def goals(found: dict[str, Any]) -> list[tuple[str, ...]]:
     if w4 is not None:
         each = w4["wall"]["median"]
         met = "yes" if each < W4_SECONDS else "no"
-        answer.append(("W4", "under 100 us a round", f"{each * 1e6:.0f} us", met))
+        answer.append(("W4", "under 100 us per round", f"{each * 1e6:.0f} us", met))
     for name, difference in found.get("exact", {}).items():
         met = "yes" if difference < 1e-7 else "no"
-        answer.append((name, "float64: 7 digits of the reference", f"{difference:.0e}", met))
+        answer.append((name, "float64: agrees to 7 digits", f"{difference:.0e}", met))
     return answer
 
 
 def _least(ratios: dict[str, dict[str, float]], peer: str) -> dict[str, float] | None:
-    """Against the best of a peer's ways to run, for wall and CPU each."""
+    """The speed-up against the best variant of a peer, for wall and CPU time separately."""
     own = [ratio for side, ratio in ratios.items() if peer_of(side) == peer]
     if not own:
         return None
@@ -78,20 +78,20 @@ def _least(ratios: dict[str, dict[str, float]], peer: str) -> dict[str, float] |
 
 
 def text(found: dict[str, Any]) -> str:
-    """Everything for a terminal of 80 columns."""
+    """All results, for a terminal of 80 columns."""
     parts = [_aligned([COLUMNS, *rows(found)])]
     peak = max(found["gemm_gflops"].values())
     limits = {n: w["gflop"] / peak for n, w in found["works"].items() if w["gflop"] > 0.1}
     shown = ", ".join(f"{name} {seconds(limit)}" for name, limit in limits.items())
     parts.append(f"Peak of matrix products: {peak:.0f} GFLOP/s. A round at that peak: {shown}.")
-    parts.append(_aligned([("work", "meant to show", "shows", "met"), *goals(found)]))
+    parts.append(_aligned([("work", "goal", "result", "met"), *goals(found)]))
     parts += [f"{n}: {f}" for n, w in found["works"].items() for f in w["failed"].values()]
     parts.append(load(found))
     return "\n\n".join(parts)
 
 
 def load(found: dict[str, Any]) -> str:
-    """How busy others kept the machine while it was measured."""
+    """The load by other programs during the measurements."""
     others = [
         side["others"]["median"]
         for work in found["works"].values()
@@ -101,13 +101,13 @@ def load(found: dict[str, Any]) -> str:
     if not others:
         return "Nothing was measured."
     return (
-        f"Others used {min(others):.2f} to {max(others):.2f} cores (medians by side) meanwhile."
+        f"Other programs used {min(others):.2f} to {max(others):.2f} cores (medians by side)."
         + (" These numbers are provisional." if max(others) > 0.2 else "")
     )
 
 
 def markdown(header: tuple[str, ...], body: Sequence[tuple[str, ...]]) -> str:
-    """A table for a page."""
+    """A Markdown table."""
     lines = [header, tuple("---" for _ in header), *body]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 

@@ -1,9 +1,9 @@
-"""Tacit: the same works through its public interface, with the real mechanisms and the ledger.
+"""Tacit: the works through its public interface, with the real mechanisms and the ledger.
 
-A measurement is a run of its own in a folder of its own: every round is charged on disk before it
-happens, checkpoints are written, and the guarantee is for the whole run. The meter counts from the
-end of the first stretch to the end of the last one: all that a round needs and nothing that a run
-needs once (the final accounting is in ``whole``).
+A measurement is a separate run in its own folder: every round is charged on disk before it happens,
+checkpoints are written, and the guarantee is for the whole run. The meter counts from the end of
+the first block of rounds to the end of the last one: everything that a round needs, and nothing
+that a run needs only once (the final accounting is in ``whole``).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ DELTA = 1e-5
 
 
 class TacitSide(Side):
-    """Runs of a plan, as ``tacit run`` makes them."""
+    """Runs of a plan, as in ``tacit run``."""
 
     dtype: Precision = "float32"
 
@@ -87,7 +87,7 @@ class TacitSide(Side):
         }
 
     def _silent(self, rounds: int) -> None:
-        """Rounds without noise from the common start."""
+        """Run rounds without noise from the common initial model."""
         self._params = silent_rounds(self.simulator, self.work, rounds)
 
     def params(self) -> Floats:
@@ -102,7 +102,7 @@ class TacitSide(Side):
 
 
 def silent_rounds(simulator: Simulator, work: Work, rounds: int) -> dict[str, Any]:
-    """The model after rounds from the common start."""
+    """The model after rounds from the common initial model."""
     state = simulator.init()
     dtype = np.dtype(simulator.dtype)
     params = {

@@ -1,7 +1,7 @@
-"""What a measurement costs: wall time, CPU-seconds of a process and its children, memory.
+"""Resource use of a measurement: wall time, CPU-seconds of a process and its children, memory.
 
-It also says what the rest of the machine did meanwhile, because a timing under load is no timing.
-Linux only (``/proc``); no package beyond Python is needed, as every side imports this.
+It also measures the load by other programs, because timings under load are not reliable. Linux only
+(``/proc``); it needs no packages, because every side imports it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SAMPLE_SECONDS = 0.25
 
 
 class Meter:
-    """Started and stopped once around what is measured, from any thread of the process."""
+    """A meter, started and stopped once around a measurement, from any thread of the process."""
 
     def __init__(self) -> None:
         self._children = _Children()
@@ -30,17 +30,17 @@ class Meter:
 
     @property
     def started(self) -> bool:
-        """Whether it counts, or has counted."""
+        """Whether it was started."""
         return self._before is not None
 
     def start(self) -> None:
-        """Begin to count."""
+        """Start the measurement."""
         self._children.watch()
         self._before = (_own_cpu(), time.perf_counter(), machine_time())
 
     def stop(self) -> dict[str, float]:
-        """Everything since ``start``."""
-        assert self._before is not None, "a meter is started before it is stopped"
+        """The resource use since ``start``."""
+        assert self._before is not None, "a meter must be started before it is stopped"
         wall = time.perf_counter() - self._before[1]
         cpu = _own_cpu() - self._before[0] + self._children.stop()
         now, then = machine_time(), self._before[2]
@@ -56,19 +56,19 @@ class Meter:
 
 
 def peak_memory() -> float:
-    """The most memory that this process has held, in MiB."""
+    """The peak memory of this process, in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def machine_time() -> dict[str, float]:
-    """CPU-seconds of the whole machine since it started: at work, and stolen by its host."""
+    """CPU-seconds of the whole machine since boot: used, and stolen by its host."""
     first = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0]
     user, nice, system, _idle, _wait, irq, soft, steal = map(int, first.split()[1:9])
     return {"busy": (user + nice + system + irq + soft) / _TICK, "steal": steal / _TICK}
 
 
 class _Children:
-    """CPU-seconds of all descendants, read now and then so that those that end are counted."""
+    """CPU-seconds of all descendants, sampled regularly so that ended ones are counted too."""
 
     def __init__(self) -> None:
         self.peak = 0.0
@@ -80,7 +80,7 @@ class _Children:
     def watch(self) -> None:
         self._first = self._read()
         self._last = dict(self._first)
-        if self._first:  # a side without children is not disturbed
+        if self._first:  # only a side with children needs sampling
             self._quiet.clear()
             self._thread = threading.Thread(target=self._follow, daemon=True)
             self._thread.start()
@@ -119,7 +119,7 @@ def _note(
 ) -> None:
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:  # it has just ended
+    except OSError:  # the process has just ended
         return
     fields = text[text.rindex(")") + 2 :].split()
     parents[int(fields[1])].append(pid)
@@ -133,7 +133,7 @@ def _own_cpu() -> float:
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
-    """The result of a call, and its reading."""
+    """The result of a call, and its resource use."""
     meter = Meter()
     meter.start()
     result = work()

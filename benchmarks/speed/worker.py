@@ -16,11 +16,11 @@ from benchmarks.speed.environments import FOLDER, ROOT, command, variables
 
 
 class SideError(Exception):
-    """A side did not do what it was asked: the reason in one line."""
+    """A side failed; the message is the reason in one line."""
 
 
 class Worker:
-    """One process of a side; what it prints goes to a log under ``.bench``."""
+    """One process of a side; its output goes to a log under ``.bench``."""
 
     def __init__(self, side: str, limit: float) -> None:
         self.side, self.limit = side, limit
@@ -74,7 +74,7 @@ class Worker:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Ask it to quit, and end its whole session if it does not."""
+        """Ask it to quit, and kill its whole session if it does not."""
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
             if kind is None and self._process.stdin is not None:
                 self._process.stdin.write(b'{"do": "quit"}\n')

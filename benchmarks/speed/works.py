@@ -1,13 +1,13 @@
-"""The works that are timed, as plain numbers that every side reads, with their data.
+"""The works (benchmark tasks) as plain numbers that every side reads, and their data.
 
     W1   clients of few records, softmax regression, full-batch steps, clip, central noise
     W2   the same with a convolutional network of 5,046 parameters
-    W3   two silos, random features: DP-SGD steps on fresh batches
+    W3   two silos, random features: DP-SGD steps on newly drawn batches
     W3b  the same with the network of W2
     W4   dynamic local DP on a small logistic regression, every round one noisy gradient
 
-Only NumPy is needed here: each simulator imports this file in its own environment. Parameters have
-one layout everywhere, that of Tacit's tasks: kernels (height, width, in, out), dense (in, out).
+This file needs only NumPy: each simulator imports it in its own environment. Parameters have the
+same layout everywhere, that of Tacit's tasks: kernels (height, width, in, out), dense (in, out).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ FILTERS, KERNEL, POOL, HIDDEN, SIDE = (4, 8), 4, 2, 32, 28
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """One work: who trains what, how long, under which bound and noise."""
+    """One work: clients, model, training, bound and noise."""
 
     name: str
     title: str
-    kind: Literal["clients", "records", "local"]  # what is protected, and how
+    kind: Literal["clients", "records", "local"]  # the protected unit, and where the noise is
     model: Literal["softmax", "cnn", "logistic"]
     clients: int
     cohort: int
@@ -44,18 +44,18 @@ class Work:
     clip: float = 1.0
     noise: float = 1.0
     l2: float = 0.0
-    rounds: int | None = None  # of the whole run, where the noise is spread over it
+    rounds: int | None = None  # of the whole run, if the noise is allocated over it
     peers: tuple[str, ...] = ()
     seed: int = 0
 
     @property
     def parameters(self) -> int:
-        """How many numbers the model has."""
+        """The number of parameters of the model."""
         return sum(leaf.size for leaf in leaves(start(self)))
 
     @property
     def flops(self) -> float:
-        """Additions and multiplications of one round's products, in the usual form."""
+        """Additions and multiplications in the matrix products of one round, in the usual form."""
         forward, backward = _flops(self)
         seen = self.cohort * self.steps * (self.batch or self.records)
         return seen * (forward + backward)
@@ -140,7 +140,7 @@ WORKS: dict[str, Work] = {
 
 
 def tiny(work: Work) -> Work:
-    """The same work at a size for trying things out."""
+    """The same work at a small size for quick tests."""
     clients = min(work.clients, 12)
     return replace(
         work,
@@ -155,16 +155,16 @@ def tiny(work: Work) -> Work:
 
 
 def silent(work: Work) -> Work:
-    """A few of the clients, all taking part with all records and no noise: one right answer."""
+    """A few clients, all with all records and without noise, so the result is unique."""
     clients = min(work.clients, 50 if work.model == "softmax" else 8)
     part = replace(work, clients=clients, cohort=clients, batch=None, noise=0.0)
-    if work.kind == "records":  # the reference takes record by record
+    if work.kind == "records":  # the reference processes single records
         part = replace(part, records=min(work.records, 100), steps=min(work.steps, 5))
     return part
 
 
 def data(work: Work) -> tuple[Floats, Floats]:
-    """Features (clients, records, features) in float32 and labels of a planted linear rule."""
+    """Features (clients, records, features) in float32, and labels by a linear rule."""
     rng = np.random.default_rng(work.seed)
     shape = (work.clients, work.records, work.features)
     if work.name == "W3":
@@ -179,13 +179,13 @@ def data(work: Work) -> tuple[Floats, Floats]:
 
 
 def lifted(images: Floats, units: int) -> Floats:
-    """Images through the frozen first layer of Tacit's random features, for seed 0."""
+    """Images after the frozen first layer of Tacit's random features, for seed 0."""
     layer = np.random.default_rng(0).standard_normal((images.shape[-1], units))
     return np.maximum(images @ (layer * math.sqrt(2 / units)).astype(np.float32), 0)
 
 
 def start(work: Work) -> Params:
-    """The model that every side starts from."""
+    """The initial model of every side."""
     if work.model == "logistic":
         return {"w": np.zeros(work.features)}
     if work.model == "softmax":
@@ -220,7 +220,7 @@ def flat(params: Params) -> Floats:
 
 
 def _sizes() -> tuple[int, int]:
-    """The sides of the images after each convolution with pooling."""
+    """The side lengths of the images after each convolution with pooling."""
     first = (SIDE - KERNEL + 1) // POOL
     return first, (first - KERNEL + 1) // POOL
 
@@ -230,7 +230,7 @@ def _flat_size() -> int:
 
 
 def _flops(work: Work) -> tuple[float, float]:
-    """Of one record in one step, forward and backward; no gradient of the input is needed."""
+    """Operations for one record in one step, forward and backward, without the input gradient."""
     if work.model != "cnn":
         forward = 2.0 * work.features * (work.classes if work.model == "softmax" else 1)
         return forward, forward

@@ -1,1 +1,1 @@
-"""The tables and figures of five papers, beside what they are worth at honest privacy."""
+"""The tables and figures of five papers, rerun as printed and at honest privacy budgets."""

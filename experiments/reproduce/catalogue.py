@@ -1,4 +1,4 @@
-"""Every table and figure by name, and those that wait for data that is not here."""
+"""All tables and figures by name, and those whose data is not available."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PAPERS: Mapping[str, str] = {
     "norm": "DP-NormFedAvg: Das, Hashemi, Sanghavi and Dhillon",
     "dynamic": "LDP-FL with dynamic allocation: Zhang, Fay and Johansson",
     "fedexp": "DP-FedEXP: Takakura, Liew and Hasegawa",
-    "scaffnew": "DP-ScaffNew: anonymous, under review",
+    "scaffnew": "DP-ScaffNew: anonymous authors, arXiv:2304.05127",
 }
 _MODULES = (
     adaptdp_levels,
@@ -58,7 +58,7 @@ State = Literal["done", "partly", "not run", "needs data"]
 
 @dataclass(frozen=True)
 class Waiting:
-    """A table or figure whose data cannot be had here; the reader is there."""
+    """A table or figure whose data is not available; ``dataset`` is empty if it has no reader."""
 
     name: str
     title: str
@@ -88,23 +88,25 @@ WAITING: tuple[Waiting, ...] = (
     Waiting(
         "scaffnew/figure8",
         "Fed-IXI, brain masks (Figures 8 and 11)",
-        "ixi",
-        "the IXI archive as FLamby unpacks it, in TACIT_DATA/ixi",
+        "",
+        "an archive of prepared arrays (`data.prepared`) of each hospital's volumes and masks, and"
+        " a 3D U-Net (`from_linen`)",
     ),
     Waiting(
         "scaffnew/figure9",
         "Messidor, retinopathy (Figure 9)",
-        "messidor",
-        "the twelve archives with their tables, in TACIT_DATA/messidor",
+        "",
+        "an archive of prepared arrays (`data.prepared`) of each hospital's images and labels, and"
+        " a VGG-11 (`from_linen`)",
     ),
 )
 
 
 def find(name: str) -> list[Entry]:
-    """The entries of a name: one, the parts of a table, all of a paper, or ``all`` there are."""
+    """The entries of a name: one entry, the parts of a table, those of a paper, or ``all``."""
     waiting = {item.name: item for item in WAITING}
     if name in waiting:
-        raise ConfigError(f"{name} needs data that is not here: provide {waiting[name].provide}.")
+        raise ConfigError(f"{name} needs data that is missing: provide {waiting[name].provide}.")
     if name in ENTRIES:
         return [ENTRIES[name]]
     parts = [entry for entry in ENTRIES.values() if entry.name.startswith((f"{name}-", f"{name}/"))]
@@ -116,18 +118,18 @@ def find(name: str) -> list[Entry]:
 
 
 def source(entry: Entry) -> Entry:
-    """The entry whose runs are shown: itself, or the one that it is a view of."""
+    """The entry whose runs are shown: itself, or the entry that it is a view of."""
     return ENTRIES[entry.of] if entry.of is not None else entry
 
 
 def missing_data(entry: Entry) -> tuple[str, ...]:
-    """The datasets that an entry needs and that are not here."""
+    """The datasets that an entry needs and that are missing on this machine."""
     files = Files.default()
     return tuple(name for name in source(entry).needs if not CATALOGUE[name].present(files))
 
 
 def state(entry: Entry, store: Store) -> State:
-    """How far an entry is; results count even where the data is not."""
+    """The progress of an entry; stored results count even if the data is missing."""
     progress = Summary(source(entry), store).progress
     if progress >= 1:
         return "done"

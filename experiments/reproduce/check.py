@@ -1,4 +1,4 @@
-"""Reruns a few stored results and compares them within their own noise."""
+"""Rerun a few stored results and check that they agree within their noise."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from experiments.reproduce.entry import stage_name
 from experiments.reproduce.jobs import Unit, digest, run_unit
 from experiments.reproduce.store import Record, Store
 
-_RELATIVE = 0.02  # where a spread over seeds is not known
+_RELATIVE = 0.02  # used if the spread over seeds is unknown
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One stored number beside its rerun."""
+    """One stored number and its rerun."""
 
     entry: str
     row: str
@@ -31,7 +31,7 @@ class Compared:
 
     @property
     def agrees(self) -> bool:
-        """Whether the rerun lies within the noise."""
+        """Whether the difference is within the noise."""
         if not math.isfinite(self.stored):
             return not math.isfinite(self.found)
         return abs(self.stored - self.found) <= self.allowed
@@ -40,7 +40,7 @@ class Compared:
 def check(
     store: Store, *, count: int = 3, seconds: float = 60.0, seed: int = 0
 ) -> Iterator[Compared]:
-    """Rerun one seed of some stored records, drawn at random among those that took not long."""
+    """Rerun one seed of some stored records, chosen at random among the short ones."""
     known = [unit for name in ENTRIES for unit in _repeatable(store, name, seconds)]
     for unit, record in random.Random(seed).sample(known, min(count, len(known))):
         again = run_unit(unit)
@@ -60,7 +60,7 @@ def check(
 
 
 def stale(store: Store) -> list[str]:
-    """Entries with records that belong to settings which are no longer asked for."""
+    """Entries with records from settings that are no longer used."""
     found = []
     for name, entry in ENTRIES.items():
         wanted = {

@@ -1,12 +1,14 @@
-"""A reproduction: what a paper printed, the settings that it used, and what is compared with them.
+"""A reproduction: the printed results of a paper, its settings, and the comparison.
 
-An :class:`Entry` is one table or figure. Its lines are methods in settings; each is run at stages:
+An :class:`Entry` is one table or figure. Its lines are methods with settings; each line is run at
+several stages:
 
-paper       the paper's own settings, rerun here, with the guarantee that they truly give
+paper       the paper's own settings, rerun here, with their true guarantee
 epsilon E   the same method with its noise calibrated to (E, delta) for the WHOLE run
 
-Hyperparameters of a stage come from its grid: every point is run on the selection seed, and the
-best one on the reported seeds, which are others. That is an oracle's choice and the page says so.
+The hyperparameters of a stage come from its grid: every point is run on the selection seed, and the
+best one on the reported seeds, which are different. This choice is oracle-tuned, and the page says
+so.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
 Config = Mapping[str, Any]
 Grid = Mapping[str, tuple[Any, ...]]
-Stage = float | None  # an epsilon for the whole run, or None: as the paper has it
+Stage = float | None  # an epsilon for the whole run, or None: the settings of the paper
 
 SELECTION_SEED = 1_000
 BUDGETS: tuple[float, ...] = (1.0, 2.0, 8.0)
@@ -33,19 +35,19 @@ BUDGETS: tuple[float, ...] = (1.0, 2.0, 8.0)
 
 @dataclass(frozen=True, kw_only=True)
 class Quantity:
-    """One number of a run: a metric, and over which rounds."""
+    """One number of a run: a metric, and the rounds that it is taken from."""
 
     metric: str
     label: str
     over: Literal["last", "first", "lowest", "highest", "mean of last"] = "last"
-    count: int = 5  # looks that "mean of last" takes
+    count: int = 5  # number of measurements for "mean of last"
     better: Literal["high", "low"] = "high"
     scale: float = 1.0
     style: str = ".2f"
-    useless: float | None = None  # no better than this is nothing learnt
+    useless: float | None = None  # a value that is not better than this means nothing was learnt
 
     def of(self, curve: list[float]) -> float:
-        """The number from the metric's values at all looks."""
+        """The number, from the values of the metric at all measurements."""
         if not curve:
             return float("nan")
         taken = {
@@ -58,7 +60,7 @@ class Quantity:
         return self.scale * sum(taken) / len(taken)
 
     def learnt(self, value: float) -> bool:
-        """Whether it is more than a model that learnt nothing has."""
+        """Whether the value is better than that of a model that learnt nothing."""
         if self.useless is None:
             return True
         return value < self.useless if self.better == "low" else value > self.useless
@@ -70,7 +72,7 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Printed:
-    """What the paper printed, in the unit of the entry's quantity."""
+    """The printed number of the paper, in the unit of the entry's quantity."""
 
     value: float
     std: float | None = None
@@ -78,7 +80,7 @@ class Printed:
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """A method in a setting: one row of the table."""
+    """A method with its settings: one row of the table."""
 
     row: str
     method: str
@@ -88,7 +90,7 @@ class Line:
     honest_grid: Grid | None = None  # at honest budgets; None: the same grid
     honest: Mapping[str, Any] = field(default_factory=dict)  # further changes there
     stages: tuple[Stage, ...] | None = None  # None: all of the entry's
-    x: float | None = None  # where the row stands on a figure's axis
+    x: float | None = None  # position of the row on the axis of a figure
     claimed: str = ""  # the guarantee that the paper states for it
 
     def candidates(self, stage: Stage, delta: float) -> Iterator[tuple[dict[str, Any], Config]]:
@@ -108,9 +110,9 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """A picture of an entry: methods over rows, or metrics over the rounds of one row.
+    """A plot of an entry: methods over rows, or metrics over the rounds of one row.
 
-    Methods over rows have a panel for each stage, or ``panels`` of some methods at one stage.
+    Methods over rows get a panel for each stage, or ``panels`` of some methods at one stage.
     """
 
     name: str
@@ -138,18 +140,18 @@ class Entry:
     delta: float
     seeds: int = 5
     budgets: tuple[float, ...] = BUDGETS
-    looks: int | None = None  # measure every so many rounds; None: only at the end
+    looks: int | None = None  # measure every ``looks`` rounds; None: only at the end
     keep: tuple[str, ...] = ()  # metrics whose curves are stored for the reported seeds
     also: tuple[Quantity, ...] = ()
-    redraw: bool = False  # a seed draws its own problem, not only its own noise
-    train: bool = True  # False: accounting alone
+    redraw: bool = False  # True: every seed draws a new problem, not only new noise
+    train: bool = True  # False: accounting only
     account: Callable[[Run], dict[str, float]] | None = None
     judge: Callable[[Summary], list[Verdict]] | None = None
     figures: tuple[Figure, ...] = ()
     needs: tuple[str, ...] = ()  # datasets of the catalogue
     of: str | None = None  # a view of another entry's runs
     finding: str = ""
-    minutes: float = 1.0  # all of it on two cores
+    minutes: float = 1.0  # time for the whole entry on two cores
 
     @property
     def paper(self) -> str:
@@ -184,7 +186,7 @@ class Entry:
 
 
 def part(entry: Entry, only: str = "", *, printed: bool = False) -> Entry:
-    """The lines whose row or method contains ``only``; with ``printed`` as printed alone."""
+    """The lines whose row or method contains ``only``; ``printed`` keeps only the paper's stage."""
     names = [f"{line.row}, {line.method}" for line in entry.lines]
     here = [only.lower() in name.lower() for name in names]
     lines = list(itertools.compress(entry.lines, here))
@@ -198,7 +200,7 @@ def part(entry: Entry, only: str = "", *, printed: bool = False) -> Entry:
 
 
 def changed(config: Config, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy with ``section.key`` set; a value of None takes the key away."""
+    """A copy with ``section.key`` set; a value of None removes the key."""
     result = copy.deepcopy(dict(config))
     for key, value in changes.items():
         *sections, last = key.split(".")
@@ -218,7 +220,7 @@ def stage_name(stage: Stage) -> str:
 
 
 def quick(entry: Entry, rounds: int = 3) -> Entry:
-    """The same entry cut down to see that it works: few rounds, one seed, one point a grid."""
+    """A small version of the entry for a quick test: few rounds, one seed, one grid point."""
 
     def small(line: Line) -> Line:
         config = copy.deepcopy(dict(line.config))

@@ -1,4 +1,4 @@
-"""The pictures of the results page: vector, readable in print and on a phone."""
+"""The figures of the results page: vector graphics, readable in print and on a phone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from experiments.reproduce.entry import Entry, Figure, Stage
 from experiments.reproduce.summary import Cell, Summary
 from tacit.report.curves import _COLOURS, _DASHES, _STYLE, _axes
 
-_FEW = 5  # curves of a panel that can be told apart with their spreads drawn
+_FEW = 5  # with more curves in a panel, spreads are not drawn
 _NAMES_A_ROW = 4
 _MARKS = ("o", "s", "^", "D", "v", "P", "X")
 
@@ -57,7 +57,7 @@ def draw(entry: Entry, figure: Figure, summary: Summary, path: Path) -> bool:
 
 
 def _names_once(canvas: Any, place: Any) -> None:
-    """The names of many curves below all panels, where they cover none."""
+    """Put the names of many curves below the panels, where they hide no curve."""
     from matplotlib.axes import Axes
 
     named: dict[str, Any] = {}
@@ -79,7 +79,7 @@ Panel = tuple[str, list[Curve]]
 
 
 def _logarithmic(axis: Any, set_scale: Any) -> None:
-    """A log axis, with plain numbers where they are short."""
+    """A logarithmic axis, with plain numbers if they are short."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     set_scale("log")
@@ -112,7 +112,7 @@ def _plot(axes: Any, curves: list[Curve], *, bands: bool) -> None:
 
 
 def _row_panels(figure: Figure, summary: Summary) -> list[Panel]:
-    """The methods over the rows: a panel for each stage, or the figure's own at one stage."""
+    """The methods over the rows: a panel for each stage, or the figure's own panels."""
     if figure.panels:
         drawn = [
             (title, _short(_row_curves(summary, figure.stage, methods)))
@@ -137,7 +137,7 @@ def _row_curves(summary: Summary, stage: Stage, methods: tuple[str, ...]) -> lis
 
 
 def _short(curves: list[Curve]) -> list[Curve]:
-    """The curves without the parts that all names begin with; the last part stays."""
+    """The curves with the common prefix of their names removed; the last part is kept."""
     parts = [name.split(", ") for name, *_ in curves]
     shared = 0
     for heads in zip(*(names[:-1] for names in parts), strict=False):
@@ -155,7 +155,7 @@ def _over_rows(method: str, found: list[tuple[float, Cell]]) -> Curve:
 
 
 def _round_panels(figure: Figure, summary: Summary) -> list[Panel]:
-    """One panel for each row: methods, or several metrics of one method, over the rounds."""
+    """One panel per row: methods, or several metrics of one method, over the rounds."""
     panels: list[Panel] = []
     for row in figure.rows or summary.rows:
         curves: list[Curve] = []

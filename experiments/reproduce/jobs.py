@@ -1,7 +1,7 @@
-"""What is left to run of an entry, in units that a process can take.
+"""The remaining work of an entry, in units for the processes.
 
-A unit is one configuration with some seeds. Where a stage has a grid, its points come first, all on
-the selection seed; when they are there, the best one is run on the reported seeds.
+A unit is one configuration with some seeds. If a stage has a grid, all its points are run first, on
+the selection seed; then the best one is run on the reported seeds.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from experiments.reproduce.store import Record, Store, merged
 from tacit.errors import DataError, TacitError
 from tacit.run.result import versions
 
-_LONG = 60.0  # minutes of an entry from which on every seed is a unit of its own
+_LONG = 60.0  # minutes; in a longer entry every seed is a separate unit
 
 
 @dataclass(frozen=True)
 class Unit:
-    """One configuration with the seeds that are still missing."""
+    """One configuration with its missing seeds."""
 
     entry: Entry
     line: Line
@@ -44,12 +44,12 @@ class Unit:
 
     @property
     def rounds(self) -> int:
-        """Rounds of all seeds, as a measure of the work."""
+        """The rounds of all seeds, as a measure of the work."""
         return len(self.seeds) * int(self.config["train"]["rounds"])
 
 
 def digest(entry: Entry, config: Config) -> str:
-    """A fingerprint of everything that decides the numbers of a configuration, but the seed."""
+    """A fingerprint of everything that affects the results of a configuration, except the seed."""
     what = {
         "config": config,
         "looks": entry.looks,
@@ -62,7 +62,7 @@ def digest(entry: Entry, config: Config) -> str:
 
 
 def due(entry: Entry, store: Store) -> list[Unit]:
-    """What can be run now: the paper's own stage first, and in a stage its selection."""
+    """The units that can run now: the paper's stage first, and the selection of each stage."""
     units: list[Unit] = []
     seen: set[tuple[str, tuple[int, ...]]] = set()
     for line in entry.lines:
@@ -90,7 +90,8 @@ def _of_stage(entry: Entry, store: Store, line: Line, stage: Stage) -> list[Unit
     settings, config = found
     there = store.seeds(entry.name, digest(entry, config))
     seeds = tuple(seed for seed in reported_seeds(entry) if seed not in there)
-    # A unit is kept when it is finished: where one seed is long, a stop should not lose three.
+    # A result is stored when its unit is finished. Long seeds are separate units, so that an
+    # interruption loses only one of them.
     groups = [(seed,) for seed in seeds] if entry.minutes >= _LONG else [seeds]
     return [Unit(entry, line, stage, settings, config, g, True) for g in groups if g]
 
@@ -103,7 +104,7 @@ def reported_seeds(entry: Entry) -> range:
 def chosen(
     entry: Entry, store: Store, line: Line, stage: Stage
 ) -> tuple[dict[str, Any], Config] | None:
-    """The best point of a grid by the selection seed; None while points are missing."""
+    """The best grid point on the selection seed; None if points are missing."""
     points = list(line.candidates(stage, entry.delta))
     if len(points) == 1:
         return points[0]
@@ -141,7 +142,7 @@ def run_unit(unit: Unit) -> Record:
     }
     try:
         found = _trained(unit, quantities) if entry.train else _accounted(unit)
-    except DataError:  # missing files are no result
+    except DataError:  # missing files are not a result
         raise
     except TacitError as error:
         nothing = {q.label: [math.nan] * len(unit.seeds) for q in quantities}
@@ -178,7 +179,7 @@ def _trained(unit: Unit, quantities: tuple[Quantity, ...]) -> dict[str, Any]:
 
 
 def _short(curve: list[float]) -> list[float]:
-    """Enough digits for a picture."""
+    """Round to enough digits for a plot."""
     return [float(f"{value:.5g}") for value in curve]
 
 

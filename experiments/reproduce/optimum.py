@@ -1,7 +1,7 @@
-"""The minimiser of regularised logistic regression, to measure the distance of private models to.
+"""The minimiser of regularised logistic regression, as a reference for private models.
 
-Found by accelerated proximal gradient steps (FISTA with restarts) in double precision. It is
-computed from all clients' records: an oracle's number, for simulations alone.
+It is computed by accelerated proximal gradient steps (FISTA with restarts) in double precision,
+from the records of all clients: an oracle value, for simulations only.
 """
 
 from __future__ import annotations

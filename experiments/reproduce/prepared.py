@@ -1,7 +1,7 @@
-"""An entry's configuration as a run, the same run that ``tacit run`` makes of it.
+"""Make a run from the configuration of an entry, exactly as ``tacit run`` does.
 
-What an entry adds: the optimum of a logistic problem to measure distances to, metrics of its own,
-and noises and guarantees that are computed once for all lines that charge the same.
+An entry adds: the optimum of a logistic problem (to measure distances), its own metrics, and a
+cache of noise levels and guarantees for lines with the same charges.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NOISE_FIELDS = ("noise", "radius_noise")
 
 @dataclass(frozen=True)
 class Outcome:
-    """One seed's metrics at every look, by name."""
+    """The metrics of one seed at every measurement, by name."""
 
     seed: int
     rounds: list[int]
@@ -44,7 +44,7 @@ class Outcome:
 
 
 def prepare(config: Config, delta: float, *, data_seed: int | None = None) -> Run:
-    """The run of a configuration; ``delta`` counts where the configuration states none."""
+    """The run of a configuration; ``delta`` is used if the configuration has none."""
     values = copy.deepcopy(dict(config))
     if data_seed is not None:
         values["data"]["seed"] = data_seed
@@ -63,7 +63,7 @@ _GUARANTEES: dict[str, Guarantee] = {}
 
 
 def _calibrated(plan: Plan, budget: Budget, accountant: str) -> Plan:
-    """Calibrate once for all runs that charge the same: steps and radii change no event."""
+    """Calibrate once for all runs with the same charges; steps and radii do not change them."""
     if plan.prelude is not None:
         return calibrate(plan, budget, accountant)
     events = repr(plan.with_noise(1.0).total())
@@ -71,11 +71,11 @@ def _calibrated(plan: Plan, budget: Budget, accountant: str) -> Plan:
     if key not in _NOISES:
         found = calibrate(plan, budget, accountant).algorithm
         _NOISES[key] = {n: getattr(found, n) for n in _NOISE_FIELDS if hasattr(found, n)}
-    return replace(plan, algorithm=replace(plan.algorithm, **_NOISES[key]))  # type: ignore[type-var]
+    return replace(plan, algorithm=replace(plan.algorithm, **_NOISES[key]))
 
 
 def guarantee(run: Run) -> Guarantee:
-    """The sentence for the whole run, computed once for all runs that charge the same."""
+    """The guarantee of the whole run, computed once for all runs with the same charges."""
     plan, delta = run.plan, run.settings.delta
     key = f"{plan.unit} {plan.relation} {plan.observer} {delta} {plan.total()!r}"
     if key not in _GUARANTEES:
@@ -108,13 +108,13 @@ def run_many(
     looks: int | None,
     redraw: bool,
 ) -> tuple[Run, list[Outcome]]:
-    """Train once for each seed and measure; the program is compiled once for all of them."""
+    """Train and measure once per seed; the program is compiled once for all seeds."""
     run, outcomes = prepare(config, delta, data_seed=seeds[0] if redraw else None), []
     for number, seed in enumerate(seeds):
         if redraw and number:
             drawn = prepare(config, delta, data_seed=seed)
             same = np.array_equal(drawn.federation.sizes, run.federation.sizes)
-            # other sizes are another program, and for records another price
+            # other client sizes need another program and, at record level, other charges
             run = run.with_records(drawn.federation) if same else drawn
         outcomes.append(_train(run.with_seed(seed), seed, metrics, looks))
     return run, outcomes
@@ -136,11 +136,11 @@ def _train(run: Run, seed: int, metrics: Sequence[str], looks: int | None) -> Ou
 
 
 class _Look(Measure):
-    """The wanted metrics of a run and nothing else: what is not asked for is not computed."""
+    """Computes only the requested metrics of a run."""
 
     def __init__(self, simulator: Simulator, *, oracle: bool, metrics: Sequence[str]) -> None:
         super().__init__(simulator, oracle=False)
-        assert oracle, "experiments are simulations, which may look at records"
+        assert oracle, "experiments are simulations, which may use oracle metrics"
         self.places = {metric.split("/")[0] for metric in metrics}
         self.wanted = {metric.split("/")[1] for metric in metrics if metric.startswith("oracle/")}
         self._spread = 0.0
@@ -176,7 +176,7 @@ class _Look(Measure):
         return found
 
     def _aim(self, state: RunState, round_: int) -> float:
-        """What FedEXP's last step aimed at: mean squared update over the NOISY mean's square."""
+        """The target of FedEXP's last step: mean squared norm / squared norm of the NOISY mean."""
         server, spread = state.server, self._spread
         probed = self.simulator.probe(state, round_)
         self._spread = probed["target_step"] * probed["signal"] ** 2
@@ -184,7 +184,7 @@ class _Look(Measure):
         return spread / float(moved) ** 2 if round_ else float("nan")
 
     def _floor(self) -> float:
-        """The loss at the optimum of a problem whose model is one vector."""
+        """The loss at the optimum, for a problem whose model is one vector."""
         simulator = self.simulator
         optimum = simulator.federation.optimum
         leaves, shape = jax.tree.flatten(simulator.params(simulator.init()))

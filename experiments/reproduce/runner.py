@@ -1,4 +1,4 @@
-"""Runs the units of an entry, in this process or over several, and keeps each result at once."""
+"""Run the units of an entry, in one or several processes, and store each result immediately."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tacit.run.parallel import over_cores
 
 @dataclass(frozen=True)
 class Step:
-    """A unit that is finished: where the entry stands, in rounds of training."""
+    """A finished unit, and the progress of the entry in rounds of training."""
 
     record: Record
     done: int
-    known: int  # rounds that are known to be needed; a selection is followed by more
+    known: int  # rounds known so far; more follow after a selection
 
 
 def run_entry(
@@ -27,7 +27,7 @@ def run_entry(
     jobs: int = 1,
     on_step: Callable[[Step], None] = lambda _: None,
 ) -> None:
-    """Run whatever is missing; stopping at any time loses no finished unit."""
+    """Run everything that is missing; an interruption loses no finished unit."""
     done = 0
     while units := due(entry, store):
         known = done + sum(unit.rounds for unit in units)

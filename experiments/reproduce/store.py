@@ -1,7 +1,7 @@
-"""Results as data: one JSON line for each configuration that was run, with all of its seeds.
+"""Storage of results: one JSON line per configuration, with all of its seeds.
 
-A line holds the configuration's digest, so a run that was stopped goes on where it was, and the
-page is made from these files alone. A quick look keeps its lines in memory.
+A line holds the digest of the configuration, so an interrupted run can continue. The page is made
+from these files only. With ``--quick`` the lines stay in memory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Record:
     settings: dict[str, Any]
     digest: str
     seeds: list[int]
-    values: dict[str, list[float]]  # quantity label -> one number a seed
+    values: dict[str, list[float]]  # quantity label -> one number per seed
     rounds: int = 0
     epsilon: float = math.inf
     delta: float = 0.0
@@ -42,7 +42,7 @@ class Record:
 
 
 class Store:
-    """The records of all entries, in a folder of JSON lines or in memory alone."""
+    """The records of all entries, in a folder of JSON lines or in memory."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
@@ -55,7 +55,7 @@ class Store:
         return self._records[entry]
 
     def add(self, record: Record) -> None:
-        """Keep a record, as it would be read back; it is on disk when this returns."""
+        """Store a record; it is on disk when this returns."""
         plain = _plain(asdict(record))
         self.of(record.entry).append(Record(**_numbers(plain)))
         if self.folder is None:
@@ -66,13 +66,13 @@ class Store:
             file.write(json.dumps(plain, separators=(",", ":")) + "\n")
 
     def forget(self, entry: str) -> None:
-        """Drop all records of an entry."""
+        """Delete all records of an entry."""
         self._records[entry] = []
         if self.folder is not None:
             self._path(entry).unlink(missing_ok=True)
 
     def seeds(self, entry: str, digest: str) -> set[int]:
-        """The seeds of a configuration that are here."""
+        """The stored seeds of a configuration."""
         return {seed for r in self.of(entry) if r.digest == digest for seed in r.seeds}
 
     def with_digest(self, entry: str, digest: str) -> list[Record]:
@@ -97,7 +97,7 @@ class Store:
 
 
 def merged(records: Iterable[Record], label: str, seeds: Iterable[int]) -> list[float]:
-    """One quantity over the wanted seeds, in their order; seeds that are not there are left out."""
+    """One quantity over the given seeds, in their order, without missing seeds."""
     found: dict[int, float] = {}
     for record in records:
         found |= dict(zip(record.seeds, record.values.get(label, []), strict=False))

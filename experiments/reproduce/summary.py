@@ -1,4 +1,4 @@
-"""From records to statements: means over seeds, and whether a claim holds at a stage."""
+"""Summaries of records: means over seeds, and whether a claim holds at a stage."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Answer = Literal["yes", "no", "not clear", "not run"]
 
 @dataclass(frozen=True)
 class Cell:
-    """One line at one stage: the numbers of its seeds, and what is guaranteed."""
+    """One line at one stage: the numbers of its seeds, and the guarantee."""
 
     values: tuple[float, ...]
     settings: dict[str, Any]
@@ -41,18 +41,18 @@ class Cell:
 
     @property
     def epsilon(self) -> float:
-        """What the whole run truly guarantees."""
+        """The true epsilon of the whole run."""
         return self.records[0].epsilon
 
     @property
     def failed(self) -> str:
-        """Why it could not run."""
+        """The reason if it could not run."""
         return self.records[0].failed
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim at a stage: the answer, and the numbers behind it."""
+    """The verdict on a claim at a stage, with the numbers behind it."""
 
     stage: Stage
     answer: Answer
@@ -61,7 +61,7 @@ class Verdict:
 
 
 class Summary:
-    """All results of an entry that are there."""
+    """All stored results of an entry."""
 
     def __init__(self, entry: Entry, store: Store) -> None:
         self.entry, self._store = entry, store
@@ -73,7 +73,7 @@ class Summary:
                     self._cells[line.row, line.method, stage_name(stage)] = cell
 
     def cell(self, row: str, method: str, stage: Stage) -> Cell | None:
-        """The numbers of a line at a stage, if they are there."""
+        """The numbers of a line at a stage, if they are stored."""
         return self._cells.get((row, method, stage_name(stage)))
 
     def also(self, row: str, method: str, stage: Stage, label: str) -> list[float]:
@@ -87,23 +87,23 @@ class Summary:
         return list(dict.fromkeys(line.row for line in self.entry.lines))
 
     def expected(self, rows: list[str], stage: Stage) -> list[str]:
-        """Those of the rows that have this stage."""
+        """The rows that have this stage."""
         there = {line.row for line in self.entry.lines if stage in self.entry.stages(line)}
         return [row for row in rows if row in there]
 
     @property
     def seeds(self) -> int:
-        """The least number of seeds of any cell that is there."""
+        """The smallest number of seeds of any stored cell."""
         return min((len(cell.values) for cell in self._cells.values()), default=0)
 
     @property
     def share(self) -> float:
-        """The part of all cells that is there."""
+        """The share of the cells that are stored."""
         return len(self._cells) / max(1, self._wanted)
 
     @property
     def progress(self) -> float:
-        """The part of all cells that is there with all seeds."""
+        """The share of the cells that are stored with all seeds."""
         done = sum(len(cell.values) >= cell.wanted for cell in self._cells.values())
         return done / max(1, self._wanted)
 
@@ -113,7 +113,7 @@ class Summary:
 
     @property
     def seconds(self) -> float:
-        """What all records together took."""
+        """The total time of all records."""
         return sum(record.seconds for record in self._store.of(self.entry.name))
 
     def _cell(self, line: Line, stage: Stage) -> Cell | None:
@@ -145,7 +145,7 @@ def _better_at(summary: Summary, first: str, second: str, rows: list[str], stage
     show = quantity.show
     for row in summary.expected(rows, stage):
         one, other = summary.cell(row, first, stage), summary.cell(row, second, stage)
-        if one is None or other is None:  # a verdict waits for all of its rows
+        if one is None or other is None:  # a verdict needs all of its rows
             return Verdict(stage, "not run", "")
         if one.failed or other.failed:
             continue
@@ -154,7 +154,7 @@ def _better_at(summary: Summary, first: str, second: str, rows: list[str], stage
             gap = -gap
         answer = "yes" if gap > 2 * error else "no" if gap < -2 * error else "not clear"
         if not quantity.learnt(one.mean) and not quantity.learnt(other.mean):
-            answer = "not clear"  # an order of failures says nothing
+            answer = "not clear"  # the order of two failures means nothing
         counts[answer] += 1
         parts.append(f"{row}: {show(one.mean)} against {show(other.mean)} ({answer})")
     total = sum(counts.values())
@@ -163,7 +163,7 @@ def _better_at(summary: Summary, first: str, second: str, rows: list[str], stage
 
 
 def difference(one: Cell, other: Cell) -> tuple[float, float]:
-    """The mean difference seed by seed (a seed draws the same for both), and its error."""
+    """The mean difference over seeds (a seed draws the same for both), and its standard error."""
     gaps = [a - b for a, b in zip(one.values, other.values, strict=False)]
     if not all(map(math.isfinite, gaps)):
         return one.mean - other.mean, 0.0

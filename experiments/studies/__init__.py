@@ -1,1 +1,1 @@
-"""Studies beyond the papers: ``python -m experiments.studies.NAME`` writes ``results/studies``."""
+"""Further studies: ``python -m experiments.studies.NAME`` writes to ``results/studies``."""

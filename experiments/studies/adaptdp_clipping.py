@@ -1,12 +1,12 @@
-"""What is clipped in AdaptDP-FedAvg's tests, records or batches? The printed losses tell.
+"""Does AdaptDP-FedAvg's paper clip records or batches? The printed losses give a hint.
 
     TACIT_DATA=... python -m experiments.studies.adaptdp_clipping
 
-Two silos, plain federated averaging without noise, on the features of T2, T3 and T4. A radius far
-below the length of a record's gradient turns averaging into voting: the many records of one class
-push with the same force as they would after they are learnt, and the loss ends above that of a
-model that knows only how frequent the classes are. Clipping the mean of a batch does no such thing,
-and protects no single record.
+Two silos, federated averaging without noise, on the features of T2, T3 and T4. If the radius is far
+below the norm of a record's gradient, every record has the same weight: the frequent class keeps
+pushing even after it is learnt, and the final loss is above that of a model that knows only the
+class frequencies. Clipping the mean of a batch does not have this effect, and does not protect a
+single record.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ CASES: tuple[tuple[str, int, float, tuple[float, ...]], ...] = (
 
 
 def direction(task: Task, what: What, radius: float, params: Params, batch: Record) -> Params:
-    """The mean gradient of a batch, its records or itself clipped."""
+    """The mean gradient of a batch, with its records or the mean itself clipped."""
     if what == "records":
         found = task.by_record(params, batch)
         assert found is not None
@@ -54,7 +54,7 @@ def direction(task: Task, what: What, radius: float, params: Params, batch: Reco
 def trained(
     task: Task, silos: Record, what: What, radius: float, step: float, steps: int, rounds: int
 ) -> tuple[Params, float]:
-    """The last model, and the lowest training loss at twenty looks over the rounds."""
+    """The last model, and the lowest training loss of twenty measurements."""
     size = silos["y"].shape[1]
     everything = _together(silos)
 
@@ -82,7 +82,7 @@ def trained(
 
 
 def case(test: str, rounds: int, step: float, radii: tuple[float, ...]) -> list[dict[str, Any]]:
-    """All that may be clipped, at every radius."""
+    """All kinds of clipping, at every radius."""
     entry = ENTRIES[f"adaptdp/table2-{test}"]
     problem = prepare(entry.lines[0].config, entry.delta)
     found = problem.plan.task.unfrozen()

@@ -1,10 +1,10 @@
-"""How small a training loss T3 and T4 of AdaptDP-FedAvg allow at a norm of the weights.
+"""The smallest training loss of AdaptDP-FedAvg's T3 and T4 for a given norm of the weights.
 
     TACIT_DATA=... python -m experiments.studies.adaptdp_reach
 
-Clipped steps bound how far weights can go (rounds x steps x step size x radius), whatever the noise
-is. Ridge fits of growing freedom, without privacy, show the least loss at each norm, and what such
-a fit is worth on the test set.
+Clipped steps limit the norm of the weights (rounds x steps x step size x radius), whatever the
+noise. Non-private fits with decreasing regularisation show the smallest loss for each norm, and the
+test accuracy of such a fit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FREEDOMS = (1.0, 10.0, 1e3, 1e4)
 
 
 def fits(name: str) -> dict[str, Any]:
-    """Weights, losses and test accuracies of a test's features."""
+    """Weights, losses and test accuracies on the features of a test."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import log_loss
 

@@ -1,10 +1,10 @@
-"""AdaptDP-FedAvg against record-level DP-FedAvg on T1 at equal, exact privacy (specification 1.5).
+"""AdaptDP-FedAvg against record-level DP-FedAvg on T1 at equal, exact privacy.
 
     python -m experiments.studies.adaptdp_t1
 
 Artificial quadratic, d = 20, two silos of 1,500 records, b = 100, R = 150, K = 20, delta = 1e-4.
-Step size and radius (C, or the cap of AdaptDP) are chosen on one seed, which is an oracle's choice
-and said so, and evaluated on the others.
+Step size and radius (C, or the cap of AdaptDP) are chosen on one seed (oracle-tuned) and evaluated
+on the others.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Audits of the faults that a review by attack found, through the simulator.
+"""Privacy audits in the simulator of two accounting errors that a review found.
 
 ``python -m experiments.studies.attacks`` writes ``results/studies/attacks.json``.
 
-record   a record whose client is sampled: siblings give away when it takes part. The noise is that
-         of somebody who charges the record as sampled at epsilon 1, and that of Tacit now.
-cohort   two clients and cohorts of one, seen by the other client, who knows when it was asked.
-         The noise is that of fixed-size sampling at epsilon 2, and that of Tacit now.
+record   a record whose client is sampled: other records of the client reveal when it takes part.
+         The noise is that of wrong accounting (the record as sampled, epsilon 1), and Tacit's.
+cohort   two clients and cohorts of one, seen by the other client, which knows when it was asked.
+         The noise is that of wrong accounting (fixed-size sampling, epsilon 2), and Tacit's.
 
-For each, runs on two neighbouring federations, the exact likelihood ratio of what the observer
+For each: runs on two neighbouring federations, the exact likelihood ratio of what the observer
 sees, and a lower bound on epsilon at 95 % confidence (Clopper and Pearson), with the threshold
 chosen on one half of the runs and tested on the other. ``python -m experiments.studies.attacks``
 """
@@ -29,7 +29,7 @@ from tacit.accounting import Budget, FixedSize, Poisson, gaussian_event
 from tacit.accounting import calibrate as least_noise
 from tacit.accounting.events import SamplingScheme
 from tacit.accounting.guarantee import Relation
-from tacit.algorithm import Algorithm
+from tacit.algorithm import Algorithm, Problem
 from tacit.algorithms import Auto, DPFedAvg
 from tacit.data.federation import Federation
 from tacit.planning import Plan, calibrate
@@ -45,7 +45,7 @@ Floats = NDArray[np.float64]
 
 
 def federation(first: list[float], others: int = 3) -> Federation:
-    """Client 0 with these records of label 1; the others hold one record of nothing."""
+    """Client 0 with these records of label 1; each other client holds one zero record."""
     x = np.array([*first, *[0.0] * others])[:, None]
     return Federation(
         records={"x": x, "y": np.ones(len(x), np.int64)},
@@ -57,7 +57,7 @@ def federation(first: list[float], others: int = 3) -> Federation:
 
 
 def models(engine: Simulator, runs: int, rounds: int) -> Floats:
-    """All models of all runs: what everybody may see."""
+    """All models of all runs, as every observer may see them."""
     seen = np.empty((runs, rounds + 1))
     for run in range(runs):
         engine.reseed(run)
@@ -88,7 +88,7 @@ def lower_bound(inside: Floats, outside: Floats) -> float:
 
 
 def careless(sampling: SamplingScheme, relation: Relation, rounds: int, epsilon: float) -> float:
-    """The noise of somebody who charges the sample whoever sees it."""
+    """The noise of wrong accounting: amplification by sampling against every observer."""
     return least_noise(
         lambda z: gaussian_event(
             radius=1, noise=z, relation=relation, sampling=sampling, count=rounds
@@ -112,7 +112,7 @@ def record(noise: float) -> float:
     )
     data = [federation([1.0] * SIBLINGS + [x]) for x in (1.0, 0.0)]
     population = Population(tuple(int(n) for n in data[0].sizes))
-    planned = method.suited(TASK).planned(population, ROUNDS)
+    planned = method.planned(Problem(TASK, population, ROUNDS))
     to_sum = planned.cohort.expected(population.clients) / population.sums_to_mean
 
     def scores(seen: Floats) -> Floats:
@@ -150,7 +150,7 @@ def cohort(noise: float) -> float:
     def scores(seen: Floats) -> Floats:
         sums = np.diff(seen, axis=1) / 1e-9
         took = np.stack([_asked(run, rounds) for run in range(len(seen))])
-        # The other client's own update is 0: it knows when the round was the first one's.
+        # The update of the other client is 0, and it knows in which rounds the first was asked.
         found: Floats = (took * sums).sum(axis=1)
         return found
 
@@ -180,7 +180,7 @@ def _audit(
 
 
 def main() -> None:
-    """Both audits with the old noise and the new one."""
+    """Both audits with the old and the new noise."""
     population = Population((SIBLINGS + 1, 1, 1, 1))
     results: dict[str, Any] = {"runs": RUNS, "delta": DELTA, "confidence": CONFIDENCE}
     old = careless(Poisson(rate=RATE), "zero-out", ROUNDS, 1.0)

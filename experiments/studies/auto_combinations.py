@@ -1,11 +1,11 @@
-"""What the ideas of the papers bring inside auto, at equal privacy: a table of what was tried.
+"""The effect of the papers' ideas within auto, at equal privacy.
 
     python -m experiments.studies.auto_combinations
     python -m experiments.studies.auto_combinations --table
 
-Every variant is auto with one thing changed, on the same clients and seeds, calibrated to the same
-budget. Variants with a number that auto would have to find take the best of a few by the test
-accuracy itself, so they look better here than they could be.
+Every variant is auto with one change, on the same clients and seeds, calibrated to the same budget.
+If a variant has a parameter, the best of a few values is chosen by the test accuracy itself, so the
+variant looks better here than it would be in practice.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import jax.numpy as jnp
 from tacit import tree
 from tacit.accounting import Budget
 from tacit.algorithm import Message
-from tacit.algorithms import Auto
+from tacit.algorithms.auto import Auto
 from tacit.algorithms.auto_base import State
 from tacit.data import federate
 from tacit.data.federation import Federation
@@ -46,17 +46,17 @@ BUDGETS = (1.0, 4.0)
 
 @dataclass(frozen=True, kw_only=True)
 class Scheduled(Auto):
-    """Dynamic LDP's allocation: more noise in early rounds, less in late ones, at one price."""
+    """The allocation of dynamic LDP: more noise in early rounds, less later, at equal cost."""
 
     contraction: float = 0.97
 
     @property
     def release(self) -> Release:
-        """The gradient with a level of noise for every round."""
+        """The gradient, with a noise level for every round."""
         found = super().release
         if not self.noise:
             return found
-        rounds = self.planned_rounds
+        rounds = self.known.rounds
         levels = dynamic_levels(rounds, self.contraction, most=100.0)
         return replace(
             found, mechanism=Gaussian(tuple(self.noise * x / rounds**0.5 for x in levels))
@@ -67,13 +67,13 @@ class Scheduled(Auto):
 class Extrapolated(Auto):
     """FedEXP's step: mean squared norm (here 1) over the squared norm of the noisy mean.
 
-    The step of auto is for a mean of length 1/2; it grows as the clients' gradients part.
+    Auto's step is meant for a mean of norm 1/2; it grows if the gradients of the clients diverge.
     """
 
     most: float = 4.0
 
     def step(self, state: State, mean: Message) -> State:
-        """A step that is longer where the mean is shorter."""
+        """A step that is larger if the norm of the mean is smaller."""
         size = sum(v.size for v in mean["gradient"].values())
         squared = tree.squared_norm(mean["gradient"]) - size * self.spread**2
         factor = jnp.clip(0.25 / jnp.maximum(squared, 1e-6), 1.0, self.most)
@@ -105,7 +105,7 @@ VARIANTS: dict[str, tuple[Auto, ...]] = {
 
 @lru_cache(maxsize=4)
 def federation(task: str, clients: int, seed: int) -> Federation:
-    """The clients of a seed; more than two classes are skewed."""
+    """The clients of a seed; with more than two classes the labels are skewed."""
     skewed = task in ("digits", "mnist")
     split: dict[str, Any] = {"split": "dirichlet", "alpha": 0.3} if skewed else {"split": "iid"}
     return federate(task, **split, clients=clients, seed=seed)
@@ -113,7 +113,7 @@ def federation(task: str, clients: int, seed: int) -> Federation:
 
 @dataclass(frozen=True)
 class Work:
-    """One variant at one place; all seeds."""
+    """One variant at one grid point, with all seeds."""
 
     task: str
     clients: int
@@ -146,7 +146,7 @@ def run(work: Work) -> dict[str, Any]:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """The best of each variant's numbers by task and budget, and its mean gain over auto."""
+    """The best value of each variant by task and budget, and its mean gain over auto."""
     places = [(t, n, e) for t, n in TASKS for e in BUDGETS]
     best: dict[tuple[Any, ...], float] = {}
     for row in rows:

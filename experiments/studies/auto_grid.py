@@ -1,15 +1,15 @@
-"""Auto where it was not made: other tasks, budgets 0.5 to 8, three numbers of clients.
+"""Results of auto on tasks not used for its design, with budgets from 0.5 to 8.
 
     TACIT_DATA=... python -m experiments.studies.auto_grid
     python -m experiments.studies.auto_grid --tasks digits --budgets 2 8
     python -m experiments.studies.auto_grid --table
 
-At each place of the grid (task, clients, budget, protection) auto runs as it is, and every other
+At each grid point (task, clients, budget, protection) auto runs without any settings. Every other
 method of Tacit with the same protection runs with many settings, drawn at random from wide ranges.
-Its best one is chosen by the test accuracy itself: an oracle that no real user has. Auto and the
-best settings then run on fresh seeds, and those are compared. Every run keeps a ledger in a folder
-of its own, whose guarantee must be that of the plan and inside the budget. A place's lines are
-written when it is finished, so the work can be stopped and continued.
+Its best setting is chosen by the test accuracy itself: an oracle that no real user has. Auto and
+the best settings then run on new seeds, and these are compared. Every run has a ledger in its own
+folder, whose guarantee must equal that of the plan and stay within the budget. The results of a
+grid point are written when it is finished, so the work can be interrupted and continued.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ from tacit.run.run import Run
 from tacit.tasks.registry import make as make_task
 
 DELTA = 1e-5
-AT_THE_END = 10**6  # rounds between two looks
+AT_THE_END = 10**6  # rounds between two measurements
 BUDGETS = (0.5, 2.0, 8.0)
 FRESH = (1, 2, 3)
 Draw = np.random.Generator
 Make = Callable[[Draw], Algorithm]
 
-# The numbers of clients of each task; two classes split iid, more classes by Dirichlet(0.3). Where
-# records are protected, clients are silos: a tenth as many.
+# The numbers of clients of each task; two classes are split iid, more classes by Dirichlet(0.3). At
+# record level, clients are silos: a tenth as many.
 TASKS: dict[str, tuple[int, ...]] = {
     "digits": (50, 150, 500),
     "breast-cancer": (20, 60, 200),
@@ -143,7 +143,7 @@ PROTECTIONS: dict[str, tuple[Algorithm, dict[str, Make]]] = {
 
 @dataclass(frozen=True)
 class Place:
-    """One place of the grid, with what is known of it from an earlier time."""
+    """One grid point, with its results from earlier runs."""
 
     task: str
     clients: int
@@ -154,7 +154,7 @@ class Place:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What tells it from the others."""
+        """The key that identifies the grid point."""
         return self.task, self.clients, self.epsilon, self.kind
 
 
@@ -203,7 +203,7 @@ def run(algorithm: Algorithm, place: Place, seed: int, setting: Any) -> dict[str
 
 
 def settings_of(method: str, make: Make, count: int) -> Iterator[tuple[Algorithm, dict[str, Any]]]:
-    """Random settings of a method, the same ones at every place of the grid."""
+    """Random settings of a method, the same at every grid point."""
     rng = np.random.default_rng(abs(hash_of(method)))
     for number in range(count):
         algorithm = make(rng)
@@ -218,12 +218,12 @@ def settings_of(method: str, make: Make, count: int) -> Iterator[tuple[Algorithm
 
 
 def hash_of(text: str) -> int:
-    """A number for a name that is the same in every process."""
+    """A hash of a name that is the same in every process."""
     return int.from_bytes(text.encode(), "big") % 2**31
 
 
 def work(place: Place) -> list[dict[str, Any]]:
-    """Auto and the best setting of every other method at one place of the grid."""
+    """Auto and the best setting of every other method at one grid point."""
     rows = [json.loads(line) for line in place.known]
     found = {json.dumps(row["key"]): row for row in rows}
 
@@ -251,7 +251,7 @@ def work(place: Place) -> list[dict[str, Any]]:
 
 
 def compared(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    """(place, auto, best other, which, as good) for every place that is finished."""
+    """(grid point, auto, best other, which, as good) for every finished grid point."""
     found: dict[tuple[Any, ...], dict[str, list[float]]] = {}
     for row in rows:
         *here, method, _, seed = row["key"]
@@ -272,22 +272,23 @@ def compared(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
 
 
 def sentence(rows: list[dict[str, Any]]) -> str:
-    """On how much of the grid auto is as good, and whether every ledger is right."""
+    """The share of the grid where auto is as good, and the number of ledgers that verify."""
     places = compared(rows)
     if not places:
         return ""
     tasks = len({here[0] for here, *_ in places})
     good, ahead = sum(p[4] for p in places), sum(p[1] >= p[2] for p in places)
     return (
-        f"On {tasks} other tasks, {len(places)} places in all, auto without any setting is within"
-        " one point or one standard error of the best other method, whose settings an oracle"
-        f" chose, at {good} ({100 * good / len(places):.0f} %), and ahead of it at {ahead}."
+        f"The grid has {tasks} other tasks and {len(places)} points. The best other method at each"
+        " point has settings chosen by an oracle; auto has no settings. Auto is within one"
+        f" percentage point or one standard error of it, or better, at {good} points"
+        f" ({100 * good / len(places):.0f} %), and at least as accurate at {ahead}."
         f" Ledgers that verify: {sum(r['verified'] for r in rows)} of {len(rows)} runs."
     )
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """Auto beside the best other method, and on how much of the grid it is as good."""
+    """Auto and the best other method at every grid point."""
     lines = ["| task | clients | epsilon | kind | auto | best other | which | as good |"]
     lines.append("|---|---|---|---|---|---|---|---|")
     lines += [
@@ -305,9 +306,9 @@ def main() -> None:
     parser.add_argument("--tasks", nargs="*", choices=list(TASKS), default=list(TASKS))
     parser.add_argument("--budgets", nargs="*", type=float, default=list(BUDGETS))
     parser.add_argument("--kinds", nargs="*", choices=list(PROTECTIONS), default=["central"])
-    parser.add_argument("--tried", type=int, default=16, help="settings of every other method")
+    parser.add_argument("--tried", type=int, default=16, help="settings per other method")
     parser.add_argument("--sizes", type=int, default=3, help="numbers of clients, largest first")
-    parser.add_argument("--jobs", type=int, help="processes; one for each core if not given")
+    parser.add_argument("--jobs", type=int, help="processes; default: one per core")
     parser.add_argument("--table", action="store_true")
     given = parser.parse_args()
     lines = given.out.read_text().splitlines() if given.out.exists() else []

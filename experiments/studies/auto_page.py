@@ -1,6 +1,6 @@
-"""Write what was measured of auto into its page and the README.
+"""Write the measured results of auto into its page and the README.
 
-The words around the numbers are written by hand and stay.
+The text around the numbers is written by hand and is not changed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def whole_of(name: str) -> list[dict[str, Any]]:
 
 
 def headline(targets: list[dict[str, Any]], grid: list[dict[str, Any]]) -> str:
-    """The targets in a line each, and the grid in a sentence."""
+    """One line per target, and a summary of the grid."""
     lines = ["| task | total epsilon: test accuracy of `auto` |", "|---|---|"]
     for name in _HEADLINE:
         target, shown = auto_targets.TARGETS[name], []
@@ -56,7 +56,7 @@ def headline(targets: list[dict[str, Any]], grid: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    """Both pages."""
+    """Write both pages."""
     targets, grid, tried = (rows_of(name) for name in ("targets", "grid", "combinations"))
     fitted, by_record = (whole_of(name) for name in ("regression", "record"))
     parts = {

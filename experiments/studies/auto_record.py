@@ -1,10 +1,10 @@
-"""What it is worth to a record that its silo's server is trusted: auto with either noise.
+"""The benefit of a trusted server for record-level privacy: auto with local and central noise.
 
     TACIT_DATA=... python -m experiments.studies.auto_record
 
-The same rule, budgets and seeds; silos add noise to their own sums, or the server adds it once to
-the sum of all. Every run keeps a ledger that must verify. mushrooms needs TACIT_DATA; the rest does
-not.
+The rule, budgets and seeds are the same. Either every silo adds noise to its own sum, or the server
+adds noise once to the sum of all. Every run has a ledger that must verify. mushrooms needs
+TACIT_DATA; the other tasks do not.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def measured(task: str, epsilon: float, method: str) -> dict[str, Any]:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """A line for each task and budget."""
+    """One line per task and budget."""
     lines = [f"| task | silos | epsilon | {' | '.join(METHODS)} |", "|---|---|---|---|---|"]
     for task, silos in SILOS.items():
         for epsilon in BUDGETS:

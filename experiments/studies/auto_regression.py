@@ -1,11 +1,11 @@
-"""Auto on least squares: explained variance at a budget, beside the best linear fit without any.
+"""Auto on least squares: explained variance at a budget, against the best non-private fit.
 
     TACIT_DATA=... python -m experiments.studies.auto_regression
     python -m experiments.studies.auto_regression --table
 
-Targets lie within public limits, scaled to [-1, 1]: diabetes' progression, a generated linear law,
-and the two labels of phishing as -1 and 1. The columns of other kappas show what the rule's 0.3
-costs or brings; auto itself needs none of them.
+Targets are within public limits, scaled to [-1, 1]: the progression of diabetes, a generated linear
+model, and the two labels of phishing as -1 and 1. The columns with other values of kappa show the
+effect of the rule's 0.3; auto itself does not need them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tacit.run.run import Run
 from tacit.tasks.linear import LeastSquares
 
 DELTA = 1e-5
-AT_THE_END = 10**6  # rounds between two looks
+AT_THE_END = 10**6  # rounds between two measurements
 SEEDS = (0, 1, 2)
 PLACES = (
     ("diabetes", 100),
@@ -44,7 +44,7 @@ FEATURES, RECORDS = 30, 10_000
 
 
 def generated(clients: int, seed: int) -> Federation:
-    """A linear law with noise; columns of falling size and weight."""
+    """A linear model with noise; columns of decreasing size and weight."""
     rng = np.random.default_rng(seed)
     sizes, slope = np.linspace(1, 0.2, FEATURES), np.linspace(1, 0.1, FEATURES)
     slope = slope * rng.standard_normal(FEATURES)
@@ -65,7 +65,7 @@ def generated(clients: int, seed: int) -> Federation:
 
 
 def federation(name: str, clients: int, seed: int) -> Federation:
-    """A task with targets in [-1, 1]; diabetes' are in [0, 1], labels are 0 and 1."""
+    """A task with targets scaled to [-1, 1] (diabetes has [0, 1], labels are 0 and 1)."""
     if name == "generated":
         return generated(clients, seed)
     data = federate(name, split="iid", clients=clients, seed=seed)
@@ -97,7 +97,7 @@ def run(data: Federation, epsilon: float, kappa: float | None, seed: int) -> flo
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """Auto, other kappas, and the fit without privacy."""
+    """Auto, other values of kappa, and the fit without privacy."""
     names = ["auto" if k is None else f"kappa {k:g}" for k in KAPPAS]
     lines = [f"| task | clients | epsilon | {' | '.join(names)} | without privacy |"]
     lines.append("|---" * (4 + len(names)) + "|")

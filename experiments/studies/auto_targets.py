@@ -1,13 +1,13 @@
-"""Auto's promised numbers on real data, whole-run guarantees, three seeds.
+"""Auto's target accuracies on real data: whole-run guarantees, three seeds.
 
     TACIT_DATA=... python -m experiments.studies.auto_targets
     python -m experiments.studies.auto_targets --only A C --seeds 0
     python -m experiments.studies.auto_targets --table
 
-Every run is one line of the file, written when it is finished; what is there is not run again.
-A seed draws the clients, the noise and every release anew. The accuracy is that of the returned
-model (a mean of the last ones) on the public test set. Nothing is tuned here: the method chooses
-rounds and step from the noise, and the features come from no record of the data.
+Every run is one line of the file, written when it is finished; stored runs are not repeated. A seed
+draws the clients, the noise and every release. The accuracy is that of the returned model (a mean
+of the last ones) on the public test set. Nothing is tuned here: the method chooses rounds and step
+from the noise, and the features do not use any record of the data.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from tacit.run.run import Run
 from tacit.tasks.registry import make as make_task
 
 DELTA = 1e-5
-AT_THE_END = 10**6  # rounds between two looks
+AT_THE_END = 10**6  # rounds between two measurements
 # 1: rounds 1/(40 s1), the last five models; 2: 1/(10 s1), the last sixth, a floor of 0.05;
-# 3: a floor of 0.02 (local messages have none: D's rows of 2 and 3 are alike).
+# 3: a floor of 0.02 (local messages have no floor: the rows of D are equal for 2 and 3).
 RULE = 3
 SEEDS = (0, 1, 2)
 LDA128 = ("scattering", {"name": "projection", "dimensions": 128})
@@ -46,7 +46,7 @@ LDA64 = ("scattering", {"name": "projection", "dimensions": 64})
 
 @dataclass(frozen=True)
 class Target:
-    """A task of the specification: data, features, method, and the promised accuracies."""
+    """A task: data, features, method, and the target accuracies."""
 
     data: Mapping[str, Any]
     algorithm: Algorithm
@@ -89,7 +89,7 @@ TARGETS: dict[str, Target] = {
 
 @lru_cache(maxsize=2)
 def dataset(name: str, maps: str) -> Dataset:
-    """A data set whose records and test records have gone through the maps, once."""
+    """A dataset after the feature maps, cached."""
     found = load(name)
     pipeline = features.Pipeline.of(json.loads(maps), found.records["x"].shape[1:])
     assert found.test is not None
@@ -125,14 +125,14 @@ def run(name: str, epsilon: float, seed: int) -> dict[str, Any]:
 
 
 def newest(rows: list[dict[str, Any]], name: str, epsilon: float) -> list[dict[str, Any]]:
-    """The runs of a task at a budget by the newest rule that has any."""
+    """The runs of a task at a budget by the newest rule that has runs."""
     here = [r for r in rows if (r["task"], r["epsilon"]) == (name, epsilon)]
     last = max((r.get("rule", 1) for r in here), default=0)
     return [r for r in here if r.get("rule", 1) == last]
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """The mean and the standard deviation over seeds beside what was promised."""
+    """The mean and standard deviation over seeds, and the target."""
     lines = [
         "| task | epsilon | accuracy | seeds | rule | promised | met |",
         "|---|---|---|---|---|---|---|",

@@ -1,11 +1,11 @@
-"""FLamby's two clinical tables by the ready examples: without privacy, and under a budget.
+"""FLamby's two clinical tables with the examples: without privacy, and with a budget.
 
     TACIT_DATA=... python -m experiments.studies.clinical
 
-Every run trains on the clients' records alone and is measured on FLamby's fixed test records, for
-each centre and for all together. "pooled" puts all training records into one client. Settings are
-those of the examples for every budget. Those of the private runs were chosen once on the training
-records with other seeds, without charging for it: an oracle's choice.
+Every run trains on the clients' records only and is measured on FLamby's fixed test records, per
+centre and for all together. "pooled" puts all training records into one client. The settings are
+those of the examples for every budget. The settings of the private runs were chosen once on the
+training records with other seeds, without a charge: they are oracle-tuned.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ EPSILONS = (8.0, 2.0)
 
 
 def plans(name: str, dataset: Dataset) -> dict[str, tuple[Plan, Federation, dict[str, Any]]]:
-    """What to train: pooled, FedAvg, and each budget."""
+    """The plans to train: pooled, FedAvg, and each budget."""
     plain = Run.from_config(RunConfig.from_dict(tomllib.loads(example_text(name))))
     algorithm = plain.plan.algorithm
     assert isinstance(algorithm, FedAvg)
@@ -57,7 +57,7 @@ def plans(name: str, dataset: Dataset) -> dict[str, tuple[Plan, Federation, dict
 
 
 def measured(evaluate: Evaluator, params: Any, dataset: Dataset, metric: str) -> dict[str, float]:
-    """The metric on each centre's test records where it is defined, their mean, and all at once."""
+    """The metric on the test records of each centre (if defined), the mean, and on all records."""
     assert dataset.test is not None and dataset.natural is not None
     owners = dataset.test_groups[dataset.natural]
     found: dict[str, float] = {}

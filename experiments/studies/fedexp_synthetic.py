@@ -1,11 +1,11 @@
-"""FedEXP against FedAvg on the synthetic regression of paper 003 (specification 4.4).
+"""FedEXP against FedAvg on the synthetic regression of DP-FedEXP (arXiv:2504.09850).
 
     python -m experiments.studies.fedexp_synthetic
 
-1,000 clients with one record each, 50 rounds, 20 local steps; problem and noise are redrawn with
-every seed. "paper" has the paper's noise: local guarantees then cover one round, and the honest
-total over all rounds stands beside it. "total" calibrates a local run to the paper's epsilon, but
-for the whole run. FedAvg has the best of several clip radii, which is an oracle's choice.
+1,000 clients with one record each, 50 rounds, 20 local steps; every seed draws a new problem and
+new noise. "paper" uses the paper's noise: its local guarantees are for one round, and the honest
+total over all rounds is reported too. "total" calibrates a local run to the paper's epsilon for the
+whole run. FedAvg uses the best of several clip radii (oracle-tuned).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tacit.tasks.linear import LeastSquares
 
 CLIENTS, ROUNDS, DELTA = 1000, 50, 1e-5
 RADII = (0.3, 1.0, 3.0)
-SMALL = (0.03, 0.1, 0.3, 1.0)  # more noise asks for smaller radii
+SMALL = (0.03, 0.1, 0.3, 1.0)  # more noise needs smaller radii
 LOCAL = DPFedEXP(trust="local", noise=0.7, local_lr=0.003)
 UNIT = DPFedEXP(trust="local-privunit", local_lr=0.003)
 

@@ -1,10 +1,10 @@
-"""Normalised against clipped updates on the quadratic of paper 001 (specification 2.4).
+"""Normalised against clipped updates on the quadratic of DP-NormFedAvg (arXiv:2106.07094).
 
     python -m experiments.studies.norm_quadratic
 
 100 clients, d = 200, E = 20 local steps, K = 500 rounds, (5, 1e-6) under zero-out with full
-participation. Both options see the same problem and the same noise vectors. The number is the mean
-suboptimality over the last 50 rounds, the mean over problems; I1 starts at ``w* + z`` and I2 at
+participation. Both options use the same problem and the same noise vectors. The result is the mean
+suboptimality over the last 50 rounds and over the problems; I1 starts at ``w* + z`` and I2 at
 ``w* + z/5`` with z uniform on (0, 1).
 """
 

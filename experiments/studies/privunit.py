@@ -1,9 +1,9 @@
-"""How long PrivUnit messages take beside Gaussian ones, and how small their error is.
+"""The time of PrivUnit messages against Gaussian ones, and their error.
 
     python -m experiments.studies.privunit
 
-1,000 messages of dimension 5,046 (the larger network of paper 003), drawn as the simulator draws
-them: compiled, one key each. The goal is at most three times the time of the Gaussian.
+1,000 messages of dimension 5,046 (the larger network of DP-FedEXP, arXiv:2504.09850), drawn as in
+the simulator: compiled, one key each. The goal is at most three times the time of the Gaussian.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def main() -> None:
     draws = {"gaussian": sampler(Gaussian(0.7)), "privunit": sampler(PrivUnit())}
     for draw in draws.values():
         seconds(draw, keys, values)
-    # One after the other in every repeat, so that a busy machine slows both alike.
+    # Alternate in every repeat, so that other load affects both equally.
     times = [
         {name: seconds(draw, keys, values) for name, draw in draws.items()} for _ in range(REPEATS)
     ]

@@ -1,4 +1,4 @@
-"""Runs that are repeated over problems: each problem redrawn, the program compiled once."""
+"""Runs repeated over problems: each problem is drawn anew, the program is compiled once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import jax
 
 
 def share_programs() -> None:
-    """Keep compiled programs: the next problem of the same shape finds its own again."""
+    """Keep compiled programs, so that the next problem of the same shape reuses them."""
     jax.config.update("jax_compilation_cache_dir", tempfile.mkdtemp(prefix="tacit-programs-"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 

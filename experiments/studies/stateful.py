@@ -1,9 +1,10 @@
-"""Dynamic allocation over the rounds, and the interior optimum of DP-ScaffNew (spec 3.5 and 5.4).
+"""Dynamic allocation of noise over the rounds, and the interior optimum of DP-ScaffNew.
 
     python -m experiments.studies.stateful
 
-Everything is generated and every budget is exact for the whole run. Speed: 8,000 rounds of dynamic
-LDP at n = 20, m = 100, d = 22, after compilation.
+All data is generated, and every budget is exact for the whole run. Speed: 8,000 rounds of dynamic
+LDP at n = 20, m = 100, d = 22, after compilation. The methods are those of arXiv:2308.01139 and
+arXiv:2304.05127.
 """
 
 from __future__ import annotations

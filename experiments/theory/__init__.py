@@ -1,1 +1,1 @@
-"""Formulas of the papers, as printed, to compare with."""
+"""Formulas of the papers, as printed, for comparison."""

@@ -1,9 +1,10 @@
-"""The printed calibration of AdaptDP-FedAvg, to state its numbers under its own name.
+"""The printed calibration of AdaptDP-FedAvg, to reproduce the numbers of its paper.
 
 Equation (3) converts the bound of Wang et al. at the single order alpha* = 1 + ceil(2 log(1/delta)
-/ eps), so half of epsilon pays for the conversion and half for the gradients; equation (1) gives a
-quarter each to the scalars and the gradients. The bound has a floor, so small budgets have no noise
-that meets them: such cases are refused. Everything here is looser than ``tacit.accounting``.
+/ eps): half of epsilon is used by the conversion, half by the gradients. Equation (1) gives a
+quarter each to the scalars and the gradients. The bound does not go to zero as the noise grows, so
+no noise meets a small budget: such cases are refused. Everything here is looser than
+``tacit.accounting``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tacit.errors import BudgetError
 
 @dataclass(frozen=True)
 class Silo:
-    """One client's side of the run: records, batch, rounds, local steps."""
+    """The parameters of one client: records, batch size, rounds, local steps."""
 
     records: int
     batch: int
@@ -33,7 +34,7 @@ class Silo:
 
 
 def equation_3_epsilon(sigma: float, silo: Silo, delta: float) -> tuple[float, int]:
-    """The smallest epsilon that equation (3) gives to this noise, and its order.
+    """The smallest epsilon that equation (3) gives for this noise, and its order.
 
     ``sigma`` is the noise on the mean gradient in units of C, the sensitivity is 2/b.
     """
@@ -41,7 +42,7 @@ def equation_3_epsilon(sigma: float, silo: Silo, delta: float) -> tuple[float, i
     best, order = math.inf, 2
     for alpha in range(2, 2_000):
         spent = 2 * silo.rounds * silo.steps * wang_wor(mu, silo.rate, alpha)
-        low = 2 * log_term / (alpha - 1)  # below it the order would be another
+        low = 2 * log_term / (alpha - 1)  # below this, the order would be different
         high = math.inf if alpha == 2 else 2 * log_term / (alpha - 2)
         found = max(spent, low)
         if found < min(best, high):
@@ -59,7 +60,7 @@ def equation_3_noise(epsilon: float, delta: float, silo: Silo) -> float:
 def equation_1_noise(
     epsilon: float, delta: float, silo: Silo, radius_batch: int | None = None
 ) -> tuple[float, float]:
-    """The noises of AdaptDP-FedAvg by equation (1): gradients, and scalars of a batch or of all."""
+    """The noise of AdaptDP-FedAvg by equation (1): for gradients, and for scalars."""
     gradients = _least(silo.rounds * silo.steps, epsilon / 4, epsilon, delta, silo.batch, silo.rate)
     if radius_batch is None:
         order = alpha_star(epsilon, delta)
@@ -80,7 +81,7 @@ def _least(
         feasible = _smallest_feasible(count, share, delta, rate)
         raise BudgetError(
             f"the printed calibration has no noise for epsilon {epsilon:g}: its bound does not fall"
-            f" below {floor:.4g} at order {order}, and the smallest epsilon that it can state here"
+            f" below {floor:.4g} at order {order}, and the smallest epsilon that it can give here"
             f" is about {rounded_up(feasible)}. Use the accountant pld."
         )
 
@@ -100,7 +101,7 @@ def _smallest_feasible(count: int, share: float, delta: float, rate: float) -> f
 
 
 def _root(function: Callable[[float], float]) -> float:
-    """The zero of a falling function of log sigma."""
+    """The zero of a decreasing function of log sigma."""
     from scipy.optimize import brentq  # slow to load
 
     low, high = -12.0, 12.0

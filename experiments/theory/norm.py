@@ -1,9 +1,9 @@
-"""The printed choices of DP-NormFedAvg, to state its numbers under its own name (paper 001).
+"""The printed choices of DP-NormFedAvg (arXiv:2106.07094), to reproduce the numbers of its paper.
 
-Theorem 3 takes the noise from a moments accountant bound with "an absolute constant q" that is
-never given, and holds only for small sampling rates. An accountant gives the noise itself, and with
-it the q that the theorem would have needed (``implied_constant``). Theorem 4 chooses step sizes and
-rounds from the key quantity rho. Nothing here is used for calibration.
+Theorem 3 gets the noise from a moments accountant bound with "an absolute constant q" that is
+never given, and it holds only for small sampling rates. An accountant gives the noise itself, and
+from it the q that the theorem would need (``implied_constant``). Theorem 4 chooses step sizes and
+rounds from the quantity rho. Nothing here is used for calibration.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class TheoryChoice(NamedTuple):
 
 
 def key_quantity(q: float, dimension: int, clients: int, epsilon: float, delta: float) -> float:
-    """rho = sqrt(q d log(1/delta)) / (n eps): what privacy costs a convex problem."""
+    """rho = sqrt(q d log(1/delta)) / (n eps): the cost of privacy for a convex problem."""
     return math.sqrt(q * dimension * math.log(1 / delta)) / (clients * epsilon)
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
 import jax
+import jax.numpy as jnp
 from jax import Array
 
 from tacit.accounting.dp_events import dp_event
@@ -22,9 +23,10 @@ from tacit.accounting.events import (
     Poisson,
     SamplingScheme,
     compose,
+    in_turn,
     joint_event,
 )
-from tacit.accounting.guarantee import NOBODY_TRUSTED, SERVER_TRUSTED, Relation, Unit
+from tacit.accounting.guarantee import Relation, Unit, observer
 from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, Mechanism, NoNoise
 from tacit.population import Population
@@ -32,6 +34,7 @@ from tacit.release import PLACES, At, Release, charged_cohort
 from tacit.sampling import Cohort, FullCohort
 from tacit.tasks.base import HostRecords, Params, Record, Task
 from tacit.tree import Tree
+from tacit.validation import check_limits
 
 Message = Mapping[str, Tree]
 
@@ -166,20 +169,69 @@ class ServerState(NamedTuple):
     """The least a server keeps: the model, the round, and what else the algorithm needs."""
 
     params: Params
-    round: Array
     extra: Tree = ()
+    round: Array | int = 0  # counted by the engine
 
 
+@dataclass(frozen=True)
+class Problem:
+    """What a method is planned for: a task, who takes part, and how many rounds there are."""
+
+    task: Task
+    population: Population
+    rounds: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Algorithm(ABC):
-    """A method. Concrete algorithms are frozen, keyword-only dataclasses."""
+    """A method: a frozen dataclass of public numbers, whose annotations say which are allowed."""
 
     relation: Relation = "zero-out"
+    problem: Problem | None = field(default=None, repr=False)  # set when a run is planned
+    uses_problem: ClassVar[bool] = False  # whether anything in it depends on the problem
     probed: ClassVar[str | None] = None  # the field whose signal and noise a simulation watches
+
+    def __post_init__(self) -> None:
+        check_limits(self)
 
     @property
     def cohort(self) -> Cohort:
         """Which clients take part in a round."""
-        return FullCohort()
+        found: Cohort = getattr(self, "clients_per_round", FullCohort())
+        return found
+
+    def price(
+        self,
+        phase: Phase,
+        round_: int,
+        *,
+        clients: int,
+        records: int,
+        places: tuple[At, ...] = PLACES,
+        cohort: SamplingScheme | None = None,
+    ) -> DpEvent:
+        """What a phase costs a client that takes part in this round: nobody else computes it.
+
+        ``cohort`` is for a client that was asked outside the plan, where no sampling is secret.
+        """
+        scheme = self.cohort.scheme(clients) if cohort is None else cohort
+        return phase.event(
+            round_, relation=self.relation, cohort=scheme, records=records, places=places
+        )
+
+    def price_in_turn(self, phase: Phase, round_: int, population: Population) -> DpEvent:
+        """What a ledger over all clients writes down: of groups that take turns, one is charged."""
+        event = self.price(phase, round_, clients=population.clients, records=population.smallest)
+        return in_turn(event, round_, self.cohort.scheme(population.clients))
+
+    @property
+    def known(self) -> Problem:
+        """The problem that the method is planned for."""
+        if self.problem is None:
+            raise TacitError(
+                f"{type(self).__name__} depends on the rounds and the clients: plan the run first."
+            )
+        return self.problem
 
     @abstractmethod
     def phases(self, task: Task, population: Population) -> tuple[Phase, ...]:
@@ -187,7 +239,7 @@ class Algorithm(ABC):
 
     @abstractmethod
     def init(self, params: Params) -> Any:
-        """The server's state before the first round; a NamedTuple with ``params`` and ``round``."""
+        """The server's state before round 0: a NamedTuple with ``params`` and a ``round``."""
 
     def init_client(self, params: Params) -> Tree:
         """A client's state before its first round."""
@@ -216,15 +268,9 @@ class Algorithm(ABC):
         """The rounds that the method wants at its present noise; None: its user says."""
         return None
 
-    def suited(self, task: Task) -> Self:
-        """The same method for this task; for choices that depend on it."""
-        del task
-        return self
-
-    def planned(self, population: Population, rounds: int) -> Self:
-        """The same method for a run of so many rounds; for schedules that depend on them."""
-        del population, rounds
-        return self
+    def planned(self, problem: Problem) -> Self:
+        """The same method for this problem, where anything in it depends on it."""
+        return replace(self, problem=problem) if self.uses_problem else self
 
     def communications(self, rounds: int) -> int:
         """How many rounds a run of so many really has; coins drawn up front may decide it."""
@@ -238,12 +284,16 @@ class Algorithm(ABC):
         """
         return {}
 
-    @abstractmethod
     def with_noise(self, noise: float, phase: str | None = None) -> Self:
         """The same method with this noise in units of its bound; what calibration searches on.
 
         ``phase`` names the phase whose noise is meant where the budget is split.
         """
+        del phase
+        if not hasattr(self, "noise"):
+            raise TacitError(f"{type(self).__name__} has no noise: take a private method.")
+        changes: dict[str, Any] = {"noise": noise}
+        return replace(self, **changes)
 
     def report(self, state: Any) -> dict[str, Array]:
         """Public numbers of the server's state that are worth watching."""
@@ -255,15 +305,15 @@ class Algorithm(ABC):
         del task, params, records
         return {}
 
-    def notes(self, population: Population, delta: float) -> list[str]:
-        """Sentences about the noise of a plan, where its one number does not say enough."""
-        del population, delta
-        return []
 
-    def warnings(self, population: Population) -> list[str]:
-        """Sentences about a plan that keeps its budget but will not do what it is meant to."""
-        del population
-        return []
+def first_state(algorithm: Algorithm, params: Params) -> Any:
+    """The server's state before round 0; engines count the rounds, algorithms read them."""
+    return algorithm.init(params)._replace(round=jnp.zeros((), jnp.int32))
+
+
+def after_round(state: Any) -> Any:
+    """The state when all phases of a round are done."""
+    return state._replace(round=state.round + 1)
 
 
 def releases(
@@ -287,6 +337,9 @@ def unit_of(found: Mapping[tuple[str, str], Release]) -> Unit:
 
 def observer_of(found: Mapping[tuple[str, str], Release]) -> str:
     """Against whom the releases protect: the most trusting of them decides."""
-    if any(release.at == "aggregate" for release in found.values()):
-        return SERVER_TRUSTED
-    return NOBODY_TRUSTED
+    return observer(trusts_server(found))
+
+
+def trusts_server(found: Mapping[tuple[str, str], Release]) -> bool:
+    """Whether the server sees something before its noise."""
+    return any(release.at == "aggregate" for release in found.values())

@@ -17,6 +17,7 @@ from tacit.algorithm import Message, Phase
 from tacit.bounds import Unbounded
 from tacit.errors import TacitError
 from tacit.exact_sums import Split, split
+from tacit.local import BoundedSum, Noised
 from tacit.mechanisms.additive import Additive
 from tacit.mechanisms.rounded import wants_exact_noise
 from tacit.population import Population
@@ -37,8 +38,8 @@ def leave_client(
             released[name] = release.bound(squared)
             continue
         value = message[name]
-        if release.at == "step" or release.by_record:  # bounded record by record
-            released[name] = Unbounded()(value)  # but a client that diverged sends nothing
+        if release.at == "step" or release.by_record:
+            released[name] = Unbounded()(_by_record(phase, name, release, value))
             continue
         bounded = release.bound(value)
         if release.at == "message":
@@ -80,6 +81,18 @@ def enter_server(
             total = release.noised(random_numbers.fold_in(key, number), total, round_, terms=terms)
         means[name] = tree.scale(1 / expected, total)
     return means
+
+
+def _by_record(phase: Phase, name: str, release: Release, value: Tree) -> Tree:
+    """What was bounded record by record: only ``local`` makes values of its types."""
+    wanted = BoundedSum if release.by_record else Noised
+    if not isinstance(value, wanted):
+        raise TacitError(
+            f"the field {name!r} of phase {phase.name!r} is declared as bounded by record, and its"
+            f" client sends a plain value: make it with the functions of tacit.local that return"
+            f" {wanted.__name__}."
+        )
+    return value.value
 
 
 def _is_additive(release: Release) -> bool:

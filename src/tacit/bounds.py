@@ -1,8 +1,8 @@
-"""Bounds: what one unit may contribute at most.
+"""Bounds: the largest contribution of one unit.
 
-A bound maps any value, however wild, to one whose norm is at most its radius: zeros stay zeros, and
-a value with NaN or infinity in it contributes nothing. ``shape`` says what the accounting may
-assume: contributions fill a ball, or a scalar lies in [0, radius].
+A bound maps every value to one whose norm is at most its radius. Zero stays zero, and a value with
+NaN or infinity is replaced by zero. ``shape`` tells the accounting where contributions lie: in a
+ball, or (for a scalar) in the interval [0, radius].
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tacit.tree import Tree
 
 @runtime_checkable
 class Bound(Protocol):
-    """One unit's contribution, never above the radius."""
+    """Limits the contribution of one unit to a norm of at most ``radius``."""
 
     @property
     def radius(self) -> float:
@@ -33,7 +33,7 @@ class Bound(Protocol):
     shape: ClassVar[Shape]
 
     def __call__(self, value: Tree, radius: Array | float | None = None) -> Tree:
-        """The bounded value; ``radius`` replaces the bound's own when it is public and varies."""
+        """The bounded value; a public ``radius`` may replace the bound's own one."""
         ...
 
 
@@ -48,7 +48,7 @@ class Clip:
         _check_radius(self.radius)
 
     def __call__(self, value: Tree, radius: Array | float | None = None) -> Tree:
-        """Shorten what is longer than the radius."""
+        """Scale the value down to the radius if its norm is larger."""
         return _shortened(value, self.radius if radius is None else radius, lengthen=False)
 
 
@@ -63,13 +63,13 @@ class Normalize:
         _check_radius(self.radius)
 
     def __call__(self, value: Tree, radius: Array | float | None = None) -> Tree:
-        """Bring every value but 0 to the radius."""
+        """Scale every nonzero value to norm ``radius``."""
         return _shortened(value, self.radius if radius is None else radius, lengthen=True)
 
 
 @dataclass(frozen=True)
 class ClipScalar:
-    """A scalar put into [0, C]; replacing a unit moves it by at most C."""
+    """A scalar clipped to [0, C]; replacing one unit changes a sum by at most C."""
 
     radius: float
     shape: ClassVar[Shape] = "interval"
@@ -78,27 +78,27 @@ class ClipScalar:
         _check_radius(self.radius)
 
     def __call__(self, value: Tree, radius: Array | float | None = None) -> Tree:
-        """The scalar, not below 0 and not above the radius."""
+        """The scalar, clipped to [0, radius]."""
         limit = self.radius if radius is None else radius
         leaves, structure = jax.tree.flatten(value)
         if len(leaves) != 1:
-            raise TacitError(f"a scalar bound is for one number, not for {len(leaves)}.")
+            raise TacitError(f"a scalar bound needs a single number, not {len(leaves)}.")
         v = jnp.asarray(leaves[0])
         if v.ndim:
-            raise TacitError(f"a scalar bound was given an array of shape {v.shape}.")
+            raise TacitError(f"a scalar bound needs a single number, not the shape {v.shape}.")
         put = jnp.clip(jnp.where(jnp.isnan(v), 0.0, v), 0.0, _not_above(limit, v.dtype))
         return jax.tree.unflatten(structure, [put])
 
 
 @dataclass(frozen=True)
 class Unbounded:
-    """No bound: for training without privacy only; the accounting calls it infinite."""
+    """No bound, for training without privacy only; its epsilon is infinite."""
 
     radius: float = float("inf")
     shape: ClassVar[Shape] = "ball"
 
     def __call__(self, value: Tree, radius: Array | float | None = None) -> Tree:
-        """The value as it is, or nothing where it is not finite."""
+        """The value unchanged, or zero if it is not finite."""
         del radius
         sound = jnp.all(jnp.stack([jnp.isfinite(v).all() for v in jax.tree.leaves(value)]))
         return tree.select(sound, value, tree.zeros_like(value))
@@ -108,15 +108,15 @@ def _shortened(value: Tree, radius: Array | float, *, lengthen: bool) -> Tree:
     leaves = [jnp.asarray(v) for v in jax.tree.leaves(value)]
     if any(not jnp.issubdtype(v.dtype, jnp.floating) for v in leaves):
         raise TacitError("only floating point values can be bounded: convert integers first.")
-    # Squares of large or small entries leave the range of floats, so the norm is taken of the
-    # value divided by its largest entry.
+    # Squares of very large or small entries overflow or underflow, so the norm is computed from
+    # the value divided by its largest entry.
     largest = jnp.max(jnp.stack([jnp.max(jnp.abs(v), initial=0.0) for v in leaves]))
     dtype = largest.dtype
     tiny = jnp.finfo(dtype).tiny
     sound = jnp.isfinite(largest) & (largest >= tiny)
     safe = jnp.where(sound, largest, jnp.ones((), dtype))
-    # A compiled division multiplies by the reciprocal, which is 0 for the largest floats: come
-    # down by a power of two first.
+    # A compiled division multiplies by the reciprocal, which is 0 for the largest floats: divide
+    # by a power of two first.
     down = jnp.where(safe > 1, 2.0**-64, 1.0).astype(dtype)
     scaled = jax.tree.map(
         lambda v: jnp.where(sound, v * down.astype(v.dtype) / (safe * down).astype(v.dtype), 0),
@@ -132,12 +132,12 @@ def _shortened(value: Tree, radius: Array | float, *, lengthen: bool) -> Tree:
 
 
 def within(radius: Array, size: int, eps: float) -> Array:
-    """A little less than the radius, so that rounding cannot lift a bounded value above it.
+    """Slightly less than the radius, so that rounding cannot push a bounded value above it.
 
-    A sum of n squares, in any order, is computed to within n eps / 2, so its root to within half of
-    that; a few more roundings, of the coarsest of the numbers, follow.
+    The relative error of a sum of n squares is at most n eps / 2 in any order, and half of that for
+    its square root. A few more roundings follow, in the lowest precision used.
     """
-    summed = min(eps, float(jnp.finfo(jnp.float32).eps))  # shorter floats are summed in float32
+    summed = min(eps, float(jnp.finfo(jnp.float32).eps))  # 16-bit floats are summed in float32
     return radius / (1 + 16 * eps + size * summed / 4)
 
 
@@ -151,4 +151,4 @@ def _not_above(limit: Array | float, dtype: jnp.dtype) -> Array:
 
 def _check_radius(radius: float) -> None:
     if not 0 < radius < float("inf"):
-        raise TacitError(f"a bound's radius is {radius}; give a positive, finite number.")
+        raise TacitError(f"the radius of a bound is {radius}; give a positive, finite number.")

@@ -19,8 +19,8 @@ from tacit.accounting.events import DpEvent, Everyone, Poisson, SamplingScheme, 
 from tacit.accounting.guarantee import Relation, Unit
 from tacit.bounds import Bound
 from tacit.errors import TacitError
-from tacit.mechanisms import Mechanism
-from tacit.mechanisms.additive import Additive
+from tacit.mechanisms import Gaussian, Mechanism, NoNoise
+from tacit.mechanisms.additive import Additive, Levels
 from tacit.population import Population
 from tacit.sampling import Batch, FullBatch
 from tacit.tree import Tree
@@ -50,7 +50,7 @@ class Release:
         if self.unit == "record" and self.at == "message":
             raise TacitError("noise on a message protects the client: protect records at a step.")
         if self.by_record and not isinstance(self.batch, FullBatch):
-            raise TacitError("where the server noises a sum of records, all records are in it.")
+            raise TacitError("central record-level noise requires a full batch.")
 
     @property
     def by_record(self) -> bool:
@@ -111,6 +111,11 @@ class Release:
                 "a local message hides what a client says, not that it is there: use the relation"
                 " replace-one."
             )
+
+
+def gaussian_noise(noise: Levels) -> Mechanism:
+    """Gaussian noise in units of the bound, or none where it is 0."""
+    return Gaussian(noise) if noise else NoNoise()
 
 
 def charged_cohort(cohort: SamplingScheme, unit: Unit) -> SamplingScheme:

@@ -1,8 +1,8 @@
-"""Who takes part: cohorts of clients in a round, batches of records in a local step.
+"""Sampling: cohorts of clients for a round, batches of records for a local step.
 
-Each scheme draws the sample AND names the scheme of the accounting, so that what is drawn is what
-is charged. Drawing is by counter-based keys: a cohort depends on the round's key alone, and every
-engine draws the same one.
+Each class draws the sample AND gives its sampling scheme to the accounting, so the sample that is
+drawn is the sample that is charged. Draws use counter-based keys: a cohort depends only on the key
+of the round, so every engine draws the same cohort.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from tacit.errors import TacitError
 
 
 class Cohort(Protocol):
-    """Which clients take part in a round."""
+    """Chooses the clients that take part in a round."""
 
     def mask(self, key: Array, clients: int, round_: Array | int = 0) -> Array:
         """True for the clients that take part in this round."""
         ...
 
     def expected(self, clients: int) -> float:
-        """The expected number that takes part: the divisor of every mean."""
+        """The expected cohort size, the divisor of every mean."""
         ...
 
     def scheme(self, clients: int) -> SamplingScheme:
-        """The scheme by which an aggregate over the cohort is charged."""
+        """The sampling scheme for the accounting of an aggregate over the cohort."""
         ...
 
 
@@ -77,7 +77,7 @@ class PoissonCohort:
         return _coins(key, clients, self.rate)
 
     def expected(self, clients: int) -> float:
-        """The rate times all."""
+        """The rate times the number of clients."""
         return self.rate * clients
 
     def scheme(self, clients: int) -> SamplingScheme:
@@ -116,10 +116,10 @@ class FixedCohort:
 
 @dataclass(frozen=True)
 class TurnsCohort:
-    """Disjoint groups of clients that take turns: a client speaks once in ``groups`` rounds.
+    """Disjoint groups of clients that take turns: a client takes part in one of ``groups`` rounds.
 
-    Who is in which group is public and drawn before training, so a run of T rounds costs a client
-    the releases of its own T / groups rounds and no more. Sizes differ by at most one client.
+    The groups are public and drawn before training. In a run of T rounds a client pays only for its
+    own T / groups rounds. Group sizes differ by at most one client.
     """
 
     groups: int
@@ -136,47 +136,47 @@ class TurnsCohort:
         return jnp.asarray(order % self.groups) == jnp.asarray(round_) % self.groups
 
     def expected(self, clients: int) -> float:
-        """A group's share of all; the same divisor for every group."""
+        """The mean group size, the same divisor for every group."""
         self._check(clients)
         return clients / self.groups
 
     def scheme(self, clients: int) -> SamplingScheme:
-        """No amplification: whose turn it is, is public; but nobody pays for another's turn."""
+        """No amplification, because the groups are public; but a client pays only for its turns."""
         self._check(clients)
         return Turns(groups=self.groups, seed=self.seed)
 
     def _check(self, clients: int) -> None:
         if self.groups > clients:
             raise TacitError(
-                f"{clients} clients cannot take turns in {self.groups} groups: some would be"
-                " empty. Take fewer groups, or let clients speak more often."
+                f"{clients} clients cannot take turns in {self.groups} groups: some groups would"
+                " be empty. Use fewer groups."
             )
 
 
 class Batch(Protocol):
-    """Which records take part in a local step of a client with ``size`` records."""
+    """Chooses the records for a local step of a client with ``size`` records."""
 
     def chosen(self, key: Array, step: Array, size: Array, capacity: int) -> tuple[Array, Array]:
-        """Record numbers, the chosen ones first, and how many are chosen.
+        """Record indices, the chosen ones first, and the number of chosen records.
 
-        ``capacity`` is the static number of rows that hold the client's records.
+        ``capacity`` is the static number of rows for the client's records.
         """
         ...
 
     def expected(self, size: Array | int) -> Array | float:
-        """The expected number chosen: the divisor of the step's mean."""
+        """The expected batch size, the divisor of the mean of a step."""
         ...
 
     def chunk(self, capacity: int) -> int:
-        """How many chosen records to treat at once; more are treated in further chunks."""
+        """How many records to process at once; a larger batch is processed in several chunks."""
         ...
 
     def most(self, capacity: int) -> int:
-        """The most records that a step can take."""
+        """The largest possible batch."""
         ...
 
     def scheme(self, size: int) -> SamplingScheme:
-        """The scheme by which the steps of a client of this size are charged."""
+        """The sampling scheme for the accounting of the steps of a client with ``size`` records."""
         ...
 
 
@@ -209,9 +209,9 @@ class FullBatch:
 
 @dataclass(frozen=True)
 class FixedBatch:
-    """``size`` records without replacement, a fresh independent draw for every step.
+    """``size`` records without replacement, drawn independently for every step.
 
-    A client with fewer records takes all of them.
+    A client with fewer records uses all of them.
     """
 
     size: int
@@ -220,7 +220,7 @@ class FixedBatch:
         _check_batch(self.size)
 
     def chosen(self, key: Array, step: Array, size: Array, capacity: int) -> tuple[Array, Array]:
-        """Different records, every set equally likely."""
+        """Distinct records; every subset of this size is equally likely."""
         count = jnp.minimum(self.size, size)
         most = min(self.size, capacity)
         return random_numbers.distinct(random_numbers.fold_in(key, step), size, count, most), count
@@ -244,7 +244,7 @@ class FixedBatch:
 
 @dataclass(frozen=True)
 class PoissonBatch:
-    """Every record independently, ``size`` expected; a batch may be empty."""
+    """Independent choice of each record; ``size`` is the expected batch size, 0 is possible."""
 
     size: int
 
@@ -259,15 +259,15 @@ class PoissonBatch:
         return jnp.nonzero(coins, size=capacity, fill_value=0)[0], jnp.sum(coins)
 
     def expected(self, size: Array | int) -> Array | float:
-        """The expected batch, or all records of a smaller client."""
+        """The expected batch size, or all records of a smaller client."""
         return jnp.minimum(self.size, size)
 
     def chunk(self, capacity: int) -> int:
-        """A little above the expected batch, so that nearly every batch is one chunk."""
+        """Slightly above the expected batch size, so that nearly every batch is one chunk."""
         return min(self.size + math.ceil(4 * math.sqrt(self.size)), capacity)
 
     def most(self, capacity: int) -> int:
-        """All of them, by chance."""
+        """All of them (unlikely but possible)."""
         return capacity
 
     def scheme(self, size: int) -> SamplingScheme:
@@ -277,7 +277,7 @@ class PoissonBatch:
 
 @dataclass(frozen=True)
 class ShuffledBatches:
-    """Shuffled epochs, a new one at the start of a round: no amplification is charged for them."""
+    """Shuffled epochs; every round starts a new epoch. No amplification is claimed for them."""
 
     size: int
 
@@ -285,7 +285,7 @@ class ShuffledBatches:
         _check_batch(self.size)
 
     def chosen(self, key: Array, step: Array, size: Array, capacity: int) -> tuple[Array, Array]:
-        """The step's slice of its epoch's permutation."""
+        """The slice of the epoch's permutation for this step."""
         batches = -(-size // self.size)
         epoch, place = step // batches, step % batches
         scores = _scores(random_numbers.fold_in(key, epoch), size, capacity)
@@ -307,17 +307,17 @@ class ShuffledBatches:
         return min(self.size, capacity)
 
     def scheme(self, size: int) -> SamplingScheme:
-        """One release per epoch touches a record."""
+        """Each record is in one release per epoch."""
         return ShuffledEpochs(batches=-(-size // self.size))
 
 
 def step_batch(size: int | None) -> Batch:
-    """What a plain local step takes: all records, or ``size`` fresh ones each time."""
+    """The batch of a local step without noise: all records, or ``size`` newly drawn ones."""
     return FullBatch() if size is None else FixedBatch(size)
 
 
 def _coins(key: Array, count: int, rate: Array | float) -> Array:
-    """Coins that fall with probability ``rate`` to within 2^-21 of it, never above it."""
+    """Random booleans, True with probability at most ``rate`` and within 2^-21 of it."""
     bits = random_numbers.words(key, count)
     if isinstance(rate, (int, float)):
         threshold = jnp.asarray(min(int(rate * 2**32), 2**32 - 1), jnp.uint32)
@@ -326,18 +326,18 @@ def _coins(key: Array, count: int, rate: Array | float) -> Array:
 
 
 def _threshold(rate: Array) -> Array:
-    """How many of 2^32 values count as the coin falling."""
-    # The quotient may have been rounded up by 2^-24 relative: what is taken off is more.
+    """How many of the 2^32 values mean True."""
+    # The product may be rounded up by a relative 2^-24: subtract more than that.
     lowered = rate * (1 - 2.0**-22) * 2.0**32
     return jnp.clip(jnp.floor(lowered), 0, 2.0**32 - 256).astype(jnp.uint32)
 
 
 def _scores(key: Array, size: Array, capacity: int) -> Array:
-    """Random scores of the client's records, 0 for the rows beyond; 32 bits, so ties are rare."""
+    """Random 32-bit scores for the client's records (ties are rare), and 0 for empty rows."""
     bits = jnp.maximum(random_numbers.words(key, capacity), 1)
     return jnp.where(jnp.arange(capacity) < size, bits, 0)
 
 
 def _check_batch(size: int) -> None:
     if size < 1:
-        raise TacitError(f"a batch has at least one record, not {size}.")
+        raise TacitError(f"a batch must have at least one record, not {size}.")

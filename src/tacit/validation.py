@@ -8,8 +8,10 @@ sentence about a name that does not exist.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar, get_args, get_type_hints
+import math
+from collections.abc import Hashable, Iterable, Mapping
+from functools import cache
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
@@ -18,6 +20,31 @@ from tacit.errors import ConfigError
 # How pydantic calls the members of a union on the way to a mistake.
 _MEMBERS = ("Section", "Config", "'none']", "str", "int", "float", "path")
 Model = TypeVar("Model", bound=BaseModel)
+
+
+class Limits(NamedTuple):
+    """The numbers that an annotated field may hold, and the words for them."""
+
+    low: float
+    high: float
+    words: str
+    low_too: bool = False
+    high_too: bool = False
+
+    def hold(self, value: float) -> bool:
+        """Whether a number is within the limits."""
+        above = value > self.low or (self.low_too and value == self.low)
+        return above and (value < self.high or (self.high_too and value == self.high))
+
+
+Positive = Annotated[float, Limits(0, math.inf, "a positive number")]
+NotNegative = Annotated[float, Limits(0, math.inf, "0 or more", low_too=True)]
+OneOrMore = Annotated[float, Limits(1, math.inf, "at least 1", low_too=True)]
+ZeroToOne = Annotated[float, Limits(0, 1, "0 to 1", low_too=True, high_too=True)]
+AtLeastOne = Annotated[int, Limits(1, math.inf, "at least 1", low_too=True)]
+Momentum = Annotated[float, Limits(0, 1, "0 up to below 1", low_too=True)]
+Share = Annotated[float, Limits(0, 1, "a number between 0 and 1")]
+Probability = Annotated[float, Limits(0, 1, "a number above 0 and at most 1", high_too=True)]
 
 
 class Section(BaseModel):
@@ -51,6 +78,24 @@ def check_names(
     for key in given:
         if key not in allowed:
             raise ConfigError(f"{what} has no {kind} {key!r}{nearest(key, allowed)}")
+
+
+def check_limits(value: Any) -> None:
+    """Refuse a dataclass with a field outside the limits of its annotation; None is no number."""
+    kind: Any = type(value)
+    for name, limits in _limits(kind):
+        given = getattr(value, name)
+        if given is not None and not limits.hold(given):
+            raise ConfigError(f"{name} is {given}; give {limits.words}.")
+
+
+@cache
+def _limits(cls: Hashable) -> list[tuple[str, Limits]]:
+    found = []
+    for name, hint in get_type_hints(cls, include_extras=True).items():
+        for part in (hint, *get_args(hint)):  # a field, or a field that may be None
+            found += [(name, m) for m in getattr(part, "__metadata__", ()) if type(m) is Limits]
+    return found
 
 
 def check_types(what: str, given: Mapping[str, Any], cls: type) -> dict[str, Any]:

@@ -192,7 +192,7 @@ def test_a_second_process_waits_for_the_death_of_the_first(tmp_path, nursery):
     path = tmp_path / "run.ledger"
     create(path).close()
     writer = nursery.start(path)
-    with pytest.raises(LedgerError, match="another writer holds"):
+    with pytest.raises(LedgerError, match="another process is writing"):
         Ledger.open(path)
     seen = 0
     for _ in range(20):  # a reader meets the file at any moment of its growth

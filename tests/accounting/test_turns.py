@@ -66,7 +66,7 @@ def test_groups_of_two_partitions_may_overlap_and_add_up() -> None:
 
 def test_a_group_inside_a_group_is_refused() -> None:
     inner = GroupDpEvent(0, 2, 0, pure_event(1.0))
-    with pytest.raises(TacitError, match="group of a group"):
+    with pytest.raises(TacitError, match="another group event"):
         leaves(GroupDpEvent(1, 2, 0, inner), "replace-one")
 
 

@@ -19,12 +19,13 @@ from two_phases import TwoPhases
 
 from tacit.accounting.events import Everyone, repeated
 from tacit.accounting.leaves import leaves
-from tacit.algorithm import Algorithm
+from tacit.algorithm import Algorithm, Problem
 from tacit.algorithms import (
     ISRLDP,
     AdaptDPFedAvg,
     Auto,
     AutoLocal,
+    ClientDPScaffold,
     DPFedAvg,
     DPFedEXP,
     DPNormFedAvg,
@@ -77,7 +78,7 @@ class Case:
 
     def planned(self) -> Algorithm:
         """The algorithm as a run of these rounds sees it."""
-        return self.algorithm().suited(self.task()).planned(self.population, self.rounds)
+        return self.algorithm().planned(Problem(self.task(), self.population, self.rounds))
 
 
 def labelled(variant: int, sizes: Sequence[int] = RAGGED, features: int = FEATURES) -> Federation:
@@ -325,8 +326,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         id="dp-scaffold-poisson",  # a state that depends on the coins, amplified by proof
-        algorithm=lambda: DPScaffold(
-            protects="client",
+        algorithm=lambda: ClientDPScaffold(
             noise_at="aggregate",
             noise=1.0,
             local_steps=2,
@@ -340,8 +340,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         id="dp-scaffold-client",
-        algorithm=lambda: DPScaffold(
-            protects="client",
+        algorithm=lambda: ClientDPScaffold(
             noise_at="aggregate",
             noise=1.0,
             local_steps=2,
@@ -350,19 +349,17 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         id="dp-scaffold-shortened",
-        algorithm=lambda: DPScaffold(
-            protects="client", noise=30.0, local_steps=2, controls="shortened"
-        ),
+        algorithm=lambda: ClientDPScaffold(noise=30.0, local_steps=2, controls="shortened"),
         properties=(own_controls_hold_no_noise,),
     ),
     Case(
         id="dp-scaffold-privunit",
-        algorithm=lambda: DPScaffold(protects="client", mechanism="privunit", local_steps=2),
+        algorithm=lambda: ClientDPScaffold(mechanism="privunit", local_steps=2),
         properties=(own_controls_hold_no_noise,),
     ),
     Case(
         id="dp-scaffold-local",
-        algorithm=lambda: DPScaffold(protects="client", noise=30.0, local_steps=2),
+        algorithm=lambda: ClientDPScaffold(noise=30.0, local_steps=2),
         properties=(own_controls_hold_no_noise,),
     ),
     Case(

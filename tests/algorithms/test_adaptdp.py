@@ -28,7 +28,7 @@ from tacit.accounting import (
     epsilon_of,
     gaussian_event,
 )
-from tacit.algorithm import ClientData
+from tacit.algorithm import ClientData, Moment
 from tacit.algorithms import AdaptDPFedAvg
 from tacit.algorithms.adaptdp_fedavg import clip_radius, radius_lift
 from tacit.data.datasets.generators import quadratic
@@ -36,6 +36,7 @@ from tacit.errors import BudgetError, TacitError
 from tacit.mechanisms import NoNoise
 from tacit.planning import Plan
 from tacit.planning import calibrate as settle
+from tacit.planning.notes import notes, radius_floor, warnings
 from tacit.population import Population
 from tacit.precision import precision
 from tacit.release import Release
@@ -214,21 +215,21 @@ def test_lift_of_one_client_is_the_gaussian_quantile() -> None:
 def test_floor_and_warning() -> None:
     population = Population((1500, 1500))
     algorithm = calibrated(8.0)
-    assert algorithm.floor(population) == pytest.approx(
+    assert radius_floor(algorithm, population) == pytest.approx(
         math.sqrt(2 * radius_lift(0.01402**2, 2, 150, 0.01, 1.0)), rel=2e-3
     )
-    assert algorithm.warnings(population) == []
+    assert warnings(algorithm, population) == []
     starved = replace(algorithm, radius_noise=40 * algorithm.radius_noise)
-    (sentence,) = starved.warnings(population)
+    (sentence,) = warnings(starved, population)
     assert "hardly adapts" in sentence
 
 
 def test_the_plan_states_both_noises_and_the_floor() -> None:
-    (note,) = calibrated(8.0).notes(Population((1500, 1500)), DELTA)
+    (note,) = notes(calibrated(8.0), Population((1500, 1500)), DELTA)
     assert "4.92" in note
     assert "21.03" in note
     assert "above 30% of its cap" in note
-    assert AdaptDPFedAvg(rounds=3).notes(Population((5,)), DELTA) == []
+    assert notes(AdaptDPFedAvg(), Population((5,)), DELTA) == []
 
 
 def test_floor_of_the_specification_for_a_thousand_rounds() -> None:
@@ -241,7 +242,7 @@ def test_floor_of_the_specification_for_a_thousand_rounds() -> None:
     )
     settled = settle(plan, Budget(8.0, DELTA)).algorithm
     assert isinstance(settled, AdaptDPFedAvg)
-    assert settled.floor(plan.population) == pytest.approx(0.34, abs=0.015)
+    assert radius_floor(settled, plan.population) == pytest.approx(0.34, abs=0.015)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -251,12 +252,10 @@ def scalar(release: Release, x: jax.Array, y: jax.Array) -> jax.Array:
     params, first = {"w": jnp.zeros(x.shape[1])}, jnp.zeros((), jnp.int32)
     return local.private_mean(
         replace(release, mechanism=NoNoise()),
-        (jax.random.key(0), jax.random.key(1)),
-        first,
+        Moment(first, jax.random.key(0)),
         ClientData({"x": x, "y": y}, jnp.asarray(len(x))),
-        first,
         lambda records: local.squared_gradient_norms(task, params, records),
-    )
+    ).value
 
 
 @pytest.mark.parametrize("batch", [None, 4])
@@ -333,7 +332,11 @@ def test_noise_free_run_follows_the_pseudo_code() -> None:
 
 @pytest.mark.parametrize(
     ("wrong", "words"),
-    [({"tau": 0.5}, "tau"), ({"failure": 1.0}, "failure"), ({"local_steps": 0}, "local step")],
+    [
+        ({"tau": 0.5}, "tau"),
+        ({"failure": 1.0}, "failure"),
+        ({"local_steps": 0}, "local_steps is 0; give at least 1"),
+    ],
 )
 def test_mistakes_are_sentences(wrong: dict[str, float], words: str) -> None:
     with pytest.raises(TacitError, match=words):
@@ -341,5 +344,5 @@ def test_mistakes_are_sentences(wrong: dict[str, float], words: str) -> None:
 
 
 def test_rounds_must_be_known() -> None:
-    with pytest.raises(TacitError, match="must know its rounds"):
+    with pytest.raises(TacitError, match="plan the run first"):
         AdaptDPFedAvg().phases(Quadratic(features=2), Population((5,)))

@@ -15,7 +15,7 @@ import pytest
 
 from tacit.accounting import Budget, Ledger, gdp_mu
 from tacit.accounting.events import Everyone
-from tacit.algorithm import ClientData, Moment
+from tacit.algorithm import ClientData, Moment, Problem
 from tacit.algorithms import Auto, AutoLocal
 from tacit.algorithms.auto_base import with_prior
 from tacit.boundary import leave_client
@@ -99,7 +99,7 @@ def test_where_the_noise_decides_clients_take_local_steps() -> None:
     assert rule(50, 20, records="as-is")[:2] == (False, 1)
     with pytest.raises(TacitError, match="for clients"):
         Auto(protects="record", local_steps=2)
-    with pytest.raises(TacitError, match="at least one"):
+    with pytest.raises(TacitError, match="local_steps is 0; give at least 1"):
         Auto(local_steps=0)
 
 
@@ -359,7 +359,7 @@ def test_a_bias_in_units_of_the_offset_is_a_constant_feature_of_that_value() -> 
 
 
 def final(algorithm: Auto, task: Any, data: Federation) -> Any:
-    done = algorithm.planned(POPULATION, 4)
+    done = algorithm.planned(Problem(task, POPULATION, 4))
     simulator = Simulator(done, task, data, dtype="float64", max_devices=1)
     return jax.tree.map(np.asarray, simulator.advance(simulator.init(), 0, 4).server.params)
 
@@ -408,7 +408,7 @@ def test_what_does_not_go_together_is_refused() -> None:
         Auto(noise_at="silo")
     with pytest.raises(TacitError, match="label prior"):
         Auto(protects="record", prior=True)
-    with pytest.raises(TacitError, match="at least once"):
+    with pytest.raises(TacitError, match="times is 0; give at least 1"):
         AutoLocal(times=0)
     with pytest.raises(TacitError, match="cannot take turns"):
         Plan(AutoLocal(noise=1.0), TASK, Population((3, 3)), 5)

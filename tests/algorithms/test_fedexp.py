@@ -19,6 +19,7 @@ from tacit.boundary import leave_client
 from tacit.data.datasets.generators import Problem, fedexp_regression
 from tacit.errors import TacitError
 from tacit.planning import Plan, calibrate
+from tacit.planning.notes import notes
 from tacit.population import Population
 from tacit.sampling import FixedCohort, PoissonCohort
 from tacit.simulation import Simulator
@@ -97,12 +98,12 @@ def test_local_guarantees_cover_all_rounds() -> None:
 
 
 def test_the_price_of_one_round_is_named_as_such() -> None:
-    (gaussian,) = DPFedEXP(trust="local", noise=0.7).notes(THOUSAND, 1e-5)
+    (gaussian,) = notes(DPFedEXP(trust="local", noise=0.7), THOUSAND, 1e-5)
     assert "One round alone has epsilon = 15.659" in gaussian
-    (unit,) = DPFedEXP(trust="local-privunit").notes(THOUSAND, 1e-5)
+    (unit,) = notes(DPFedEXP(trust="local-privunit"), THOUSAND, 1e-5)
     assert "PrivUnit with 2 + 2 and ScalarDP with 2" in unit
     assert "epsilon = 6," in unit
-    assert DPFedEXP(noise=5.0).notes(THOUSAND, 1e-5) == []
+    assert notes(DPFedEXP(noise=5.0), THOUSAND, 1e-5) == []
 
 
 @pytest.mark.parametrize(("total", "sigma"), [(15.658, 4.9497), (8.0, 8.48852), (2.0, 28.19677)])
@@ -217,8 +218,8 @@ def test_the_correction_makes_the_step_follow_its_target(problem: Problem) -> No
     ("wrong", "words"),
     [
         ({"step": "naive"}, "only local noise needs"),
-        ({"max_step": 0.5}, "never below 1"),
-        ({"local_lr": 0.0}, "positive local_lr"),
+        ({"max_step": 0.5}, "max_step is 0.5; give at least 1"),
+        ({"local_lr": 0.0}, "local_lr is 0.0; give a positive number"),
     ],
 )
 def test_unsound_combinations_are_refused(wrong: dict[str, Any], words: str) -> None:

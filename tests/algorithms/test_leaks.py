@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,7 @@ from engines import SEED, erased, on_host, with_records
 from registry import FEATURES, labelled
 
 from tacit import local, tree
+from tacit.accounting.guarantee import Unit
 from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase, ServerState
 from tacit.bounds import Clip
 from tacit.errors import TacitError
@@ -39,19 +40,19 @@ class Planted(Algorithm):
 
     work: Work
     at: At = "step"
+    unit: Unit = "record"
     times: int = 1
     stats: Any = field(default_factory=dict)
     push: float = 0.0  # what the server adds by itself
 
     @property
     def release(self) -> Release:
-        unit = "record" if self.at == "step" else "client"
         return Release(
-            bound=Clip(1.0), mechanism=Gaussian(1.0), at=self.at, unit=unit, times=self.times
+            bound=Clip(1.0), mechanism=Gaussian(1.0), at=self.at, unit=self.unit, times=self.times
         )
 
     def init(self, params: Params) -> ServerState:
-        return ServerState(params, jnp.zeros((), jnp.int32), jnp.zeros(()))
+        return ServerState(params, jnp.zeros(()))
 
     def phases(self, task: Task, population: Population) -> tuple[Phase, ...]:
         release = self.release
@@ -64,7 +65,7 @@ class Planted(Algorithm):
         def server(state: ServerState, mean: Message) -> ServerState:
             moved = tree.subtract(state.params, mean["g"])
             moved = jax.tree.map(lambda v: v + self.push, moved)
-            return ServerState(moved, state.round + 1, mean.get("said", state.extra))
+            return state._replace(params=moved, extra=mean.get("said", state.extra))
 
         return (
             Phase(
@@ -76,19 +77,14 @@ class Planted(Algorithm):
             ),
         )
 
-    def with_noise(self, noise: float, phase: str | None = None) -> Self:
-        return self
-
 
 def raw(data: ClientData, params: Params) -> Tree:
     zero = jnp.zeros((), jnp.int32)
     return local.gradient(TASK, FullBatch(), jax.random.key(0), zero, params, data)
 
 
-def private(release: Release, moment: Moment, data: ClientData, params: Params) -> Tree:
-    zero = jnp.zeros((), jnp.int32)
-    keys = (moment.key, moment.key)
-    return local.private_gradient(TASK, release, keys, zero, params, data, moment.round)
+def private(release: Release, moment: Moment, data: ClientData, params: Params) -> local.Noised:
+    return local.private_gradient(TASK, release, moment, params, data)
 
 
 def honest(release: Release, moment: Moment, data: ClientData, params: Params) -> Message:
@@ -103,14 +99,15 @@ def sends_the_raw_gradient(
 
 def adds_a_whisper(release: Release, moment: Moment, data: ClientData, params: Params) -> Message:
     noisy = private(release, moment, data, params)
-    return {"g": tree.add(noisy, tree.scale(1e-3, raw(data, params)))}
+    return {"g": noisy.map(lambda v: tree.add(v, tree.scale(1e-3, raw(data, params))))}
 
 
 def draws_around_the_release(
     release: Release, moment: Moment, data: ClientData, params: Params
 ) -> Message:
     bounded = release.bound(raw(data, params))
-    return {"g": release.mechanism.noised(moment.key, bounded, 1.0, moment.round)}
+    drawn = release.mechanism.noised(moment.key, bounded, 1.0, moment.round)
+    return {"g": private(release, moment, data, params).map(lambda _: drawn)}
 
 
 def lets_the_data_choose_the_noise(
@@ -127,10 +124,12 @@ def steps_as_often_as_the_data_say(
 
     def step(number: Any, current: Params) -> Params:
         key = jax.random.fold_in(moment.key, number)
-        return tree.subtract(current, private(release, moment._replace(key=key), data, current))
+        one = private(release, moment._replace(key=key), data, current)
+        return tree.subtract(current, one.value)
 
-    reached = jax.lax.fori_loop(0, ones, step, params)
-    return {"g": tree.subtract(params, reached)}
+    reached = jax.lax.fori_loop(1, ones, step, params)
+    last = private(release, moment, data, reached)
+    return {"g": last.map(lambda v: tree.add(v, tree.subtract(params, reached)))}
 
 
 def loses_a_raw_value(said: dict[str, Any]) -> Work:
@@ -149,7 +148,6 @@ def found_in(said: dict[str, Any]) -> dict[str, Callable[[Message], Any]]:
 
 SAID: dict[str, Any] = {}
 LEAKS = {
-    "raw gradient instead of noisy steps": Planted(work=sends_the_raw_gradient),
     "raw gradient beside the noise": Planted(work=adds_a_whisper),
     "noise drawn around the release": Planted(work=draws_around_the_release),
     "a noise key made of records": Planted(work=lets_the_data_choose_the_noise),
@@ -180,6 +178,21 @@ def test_an_honest_client_passes() -> None:
 @pytest.mark.parametrize("leak", LEAKS)
 def test_erasure_finds(leak: str) -> None:
     assert differ(erased_states(LEAKS[leak]))
+
+
+@pytest.mark.parametrize(("at", "made_by"), [("step", "Noised"), ("aggregate", "BoundedSum")])
+def test_a_plain_value_does_not_leave_where_records_are_bounded(at: At, made_by: str) -> None:
+    """What only the bounding code can make is what leaves; a raw gradient stops the round."""
+    algorithm = Planted(work=sends_the_raw_gradient, at=at, unit="record")
+    engine = Simulator(algorithm, TASK, FEDERATIONS[0], max_devices=1)
+    with pytest.raises(TacitError, match=f"functions of tacit.local that return {made_by}"):
+        engine.advance(engine.init(), 0, 1)
+
+
+@pytest.mark.parametrize("kind", [local.Noised, local.BoundedSum])
+def test_only_the_bounding_code_makes_what_leaves(kind: Any) -> None:
+    with pytest.raises(TacitError, match=r"comes from local\.private_steps"):
+        kind({"w": jnp.zeros(3)})
 
 
 def test_erasure_finds_a_server_that_was_told() -> None:
@@ -213,8 +226,7 @@ def test_an_undeclared_field_does_not_leave() -> None:
 
 
 def test_a_statistic_of_what_only_the_server_noises_is_refused() -> None:
-    algorithm = Planted(
-        work=honest, at="aggregate", stats={"norm": lambda released: tree.squared_norm(released)}
-    )
+    stats = {"norm": lambda released: tree.squared_norm(released)}
+    algorithm = Planted(work=honest, at="aggregate", unit="client", stats=stats)
     with pytest.raises(TacitError, match="noised only at the server"):
         Simulator(algorithm, TASK, FEDERATIONS[0], max_devices=1)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from experiments.theory.norm import implied_constant, key_quantity, theory_choice
+from tacit import algorithm
 from tacit.accounting import Budget
 from tacit.algorithms import DPNormFedAvg
 from tacit.algorithms.output import Outputs
@@ -33,7 +34,11 @@ def problem() -> Problem:
 def final(method: DPNormFedAvg, problem: Problem, rounds: int, seed: int = 0) -> np.ndarray:
     population = Population((1,) * problem.federation.clients)
     simulator = Simulator(
-        method.planned(population, rounds), TASK, problem.federation, seed=seed, dtype="float64"
+        method.planned(algorithm.Problem(TASK, population, rounds)),
+        TASK,
+        problem.federation,
+        seed=seed,
+        dtype="float64",
     )
     return np.asarray(simulator.params(simulator.advance(simulator.init(), 0, rounds))["w"])
 

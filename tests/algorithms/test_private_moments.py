@@ -21,6 +21,7 @@ from tacit.data.federation import Federation
 from tacit.errors import TacitError
 from tacit.mechanisms import NoNoise
 from tacit.planning import Plan, calibrate
+from tacit.planning.notes import warnings
 from tacit.population import Population
 from tacit.preludes.column_moments import PrivateMoments
 from tacit.release import Release
@@ -188,8 +189,8 @@ def test_a_scale_below_the_noise_is_not_believed() -> None:
     spread = algorithm.spread(Population((60, 40, 50)))
     found = released(algorithm, constant)
     assert (np.asarray(found["scale"]) >= math.sqrt(spread) - 1e-6).all()
-    assert not algorithm.warnings(Population((60, 40, 50)))
-    assert "scaling_share" in algorithm.with_noise(9.0).warnings(Population((60, 40, 50)))[0]
+    assert not warnings(algorithm, Population((60, 40, 50)))
+    assert "scaling_share" in warnings(algorithm.with_noise(9.0), Population((60, 40, 50)))[0]
 
 
 @pytest.mark.parametrize("training", TRAININGS)

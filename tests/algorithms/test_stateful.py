@@ -1,12 +1,16 @@
 """Dynamic LDP, DP-ScaffNew, DP-SCAFFOLD and ISRL-DP: what their papers promise."""
 
+from functools import partial
+
 import jax
 import numpy as np
 import pytest
 
 from local_federation import LocalFederation
 from tacit.accounting import Budget, gaussian_event, gdp_eps
-from tacit.algorithms import ISRLDP, DPFedAvg, DPScaffNew, DPScaffold, DynamicLDP, FedAvg
+from tacit.algorithm import Problem
+from tacit.algorithms import ISRLDP, DPFedAvg, DPScaffNew, DynamicLDP, FedAvg
+from tacit.algorithms.registry import make
 from tacit.algorithms.scaffnew import steps_of_coins
 from tacit.data.datasets.generators import ijcnn_like
 from tacit.data.federation import Federation
@@ -21,6 +25,8 @@ L2 = 0.1
 TASK = Logistic(features=5, bias=False, l2=L2)
 FEDERATION = ijcnn_like(clients=4, records=30, dimension=5, shift=2.0, seed=3)
 POPULATION = Population((30,) * 4)
+
+scaffold = partial(make, "dp-scaffold")
 
 
 def run(algorithm, rounds, seed=0):
@@ -82,7 +88,7 @@ def test_scaffnew_controls_sum_to_zero_after_a_thousand_noisy_communications():
     ids=lambda o: "-".join(str(v) for v in o.values()),
 )
 def test_scaffold_has_the_right_sign_and_denominator(options, optimum):
-    found, state = run(DPScaffold(local_steps=5, local_lr=1.0, clip=1e3, **options), 300)
+    found, state = run(scaffold(local_steps=5, local_lr=1.0, clip=1e3, **options), 300)
     assert error(found, optimum) < 1e-6
     # At the optimum the mean of the clients' gradients, and so c, is minus the penalty's gradient.
     if options["protects"] == "client":
@@ -91,9 +97,9 @@ def test_scaffold_has_the_right_sign_and_denominator(options, optimum):
 
 def test_scaffold_arrives_though_every_message_is_clipped_on_the_way(optimum):
     options = {"protects": "client", "noise_at": "aggregate", "local_steps": 5, "local_lr": 1.0}
-    found, _ = run(DPScaffold(clip=0.05, **options), 300)
+    found, _ = run(scaffold(clip=0.05, **options), 300)
     assert error(found, optimum) < 1e-6
-    shortened, _ = run(DPScaffold(clip=0.05, controls="shortened", **options), 300)
+    shortened, _ = run(scaffold(clip=0.05, controls="shortened", **options), 300)
     assert error(shortened, optimum) > 0.1
     clipped, _ = run(DPFedAvg(clip=0.05, local_steps=5, local_lr=1.0), 300)
     assert error(clipped, optimum) > 0.1
@@ -101,7 +107,7 @@ def test_scaffold_arrives_though_every_message_is_clipped_on_the_way(optimum):
 
 def test_shortened_controls_are_gradients_shortened_like_the_messages():
     options = {"protects": "client", "local_steps": 1, "local_lr": 1.0, "clip": 0.05}
-    algorithm = DPScaffold(controls="shortened", **options)
+    algorithm = scaffold(controls="shortened", **options)
     federation = LocalFederation(algorithm, TASK, FEDERATION, seed=0, dtype="float64")
     federation.server.round(0, federation.ask)
     w = np.asarray(federation.server.state.params["w"])
@@ -121,13 +127,13 @@ def test_shortened_controls_are_gradients_shortened_like_the_messages():
 
 def test_shortened_controls_are_scaffold_where_nothing_is_clipped(optimum):
     options = {"protects": "client", "local_steps": 5, "local_lr": 1.0, "clip": 1e3}
-    found, _ = run(DPScaffold(controls="shortened", **options), 300)
+    found, _ = run(scaffold(controls="shortened", **options), 300)
     assert error(found, optimum) < 1e-6
 
 
 def test_shortened_controls_need_messages_that_are_clipped():
-    with pytest.raises(TacitError, match="protects = 'client'"):
-        DPScaffold(controls="shortened")
+    with pytest.raises(TacitError, match="has no option 'controls'"):
+        scaffold(controls="shortened")
 
 
 @pytest.mark.parametrize(
@@ -139,11 +145,11 @@ def test_shortened_controls_need_messages_that_are_clipped():
 )
 def test_scaffold_refuses_privunit_where_it_would_not_be_local(options):
     with pytest.raises(TacitError):
-        DPScaffold(mechanism="privunit", **options)
+        scaffold(mechanism="privunit", **options)
 
 
 def test_scaffold_with_privunit_costs_what_its_messages_cost():
-    whole = DPScaffold(protects="client", mechanism="privunit", eps0=1.0, eps1=2.0, eps2=3.0)
+    whole = scaffold(protects="client", mechanism="privunit", eps0=1.0, eps1=2.0, eps2=3.0)
     plan = Plan.of(whole, TASK, POPULATION, 5)
     assert plan.guarantee(0.0).epsilon == pytest.approx(5 * 6.0)
     half = calibrate(plan, Budget(15.0, 1e-12))
@@ -153,15 +159,13 @@ def test_scaffold_with_privunit_costs_what_its_messages_cost():
 
 
 def test_scaffold_refuses_a_control_that_would_need_its_own_release():
-    with pytest.raises(TacitError, match="option II"):
-        DPScaffold(protects="client", option="I")
+    with pytest.raises(TacitError, match="has no option 'option'"):
+        scaffold(protects="client", option="I")
 
 
 def test_option_one_is_charged_for_its_gradient():
     plans = [
-        Plan(
-            DPScaffold(option=option, noise=3.0, batch_size=10, local_steps=4), TASK, POPULATION, 10
-        )
+        Plan(scaffold(option=option, noise=3.0, batch_size=10, local_steps=4), TASK, POPULATION, 10)
         for option in ("I", "II")
     ]
     assert plans[0].guarantee(1e-5).epsilon > plans[1].guarantee(1e-5).epsilon
@@ -244,7 +248,7 @@ def test_coins_are_drawn_up_front_and_the_last_step_communicates():
 
 
 def test_a_client_whose_reply_was_lost_goes_on_from_the_state_before():
-    algorithm = DPScaffNew(lr=0.5, local_steps=2, noise=1.0).planned(POPULATION, 4)
+    algorithm = DPScaffNew(lr=0.5, local_steps=2, noise=1.0).planned(Problem(TASK, POPULATION, 4))
     whole = LocalFederation(algorithm, TASK, FEDERATION, seed=0, dtype="float64")
     lossy = LocalFederation(algorithm, TASK, FEDERATION, seed=0, dtype="float64")
 

@@ -31,10 +31,10 @@ from tacit.tree import Tree
 
 class State(NamedTuple):
     params: Params
-    round: Array
     control: Tree
     rate: Array
     sent: Array
+    round: Array | int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,13 +43,9 @@ class TwoPhases(Algorithm):
     relation: Relation = "replace-one"
     clients_per_round: Cohort = field(default_factory=lambda: PoissonCohort(0.7))
 
-    @property
-    def cohort(self) -> Cohort:
-        return self.clients_per_round
-
     def init(self, params: Params) -> State:
         none = jnp.zeros((), jnp.result_type(*jax.tree.leaves(params)))
-        return State(params, jnp.zeros((), jnp.int32), tree.zeros_like(params), none, none)
+        return State(params, tree.zeros_like(params), none, none)
 
     def init_client(self, params: Params) -> Tree:
         return tree.zeros_like(params)
@@ -74,7 +70,7 @@ class TwoPhases(Algorithm):
         def move(state: State, mean: Message) -> State:
             control = tree.add(state.control, mean["g"])
             moved = tree.subtract(state.params, tree.scale(state.rate, control))
-            return State(moved, state.round + 1, control, state.rate, mean["sent"])
+            return state._replace(params=moved, control=control, sent=mean["sent"])
 
         def send(state: State) -> dict[str, Any]:
             return {"w": state.params, "rate": state.rate}

@@ -96,11 +96,11 @@ def test_a_site_sees_its_budget_and_what_a_run_would_cost(
     ("given", "sentence"),
     [
         (["deploy", "server", "nowhere"], "there is no federation.toml in nowhere"),
-        (["deploy", "status", "nowhere"], "no folder of a federation"),
+        (["deploy", "status", "nowhere"], "not a federation folder"),
         (["deploy", "site", "nowhere"], "there is no federation.toml in nowhere"),
         (["site", "budget", "nowhere"], "there is no site.toml in nowhere"),
         (["deploy", "init", "x", "--config", "none.toml"], "there is no file none.toml"),
-        (["deploy", "init", "x", "--sites", "a=3"], "--sites belongs to a --config"),
+        (["deploy", "init", "x", "--sites", "a=3"], "--sites needs a --config"),
     ],
 )
 def test_mistakes_are_one_sentence_and_exit_code_2(

@@ -152,7 +152,7 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(change, config, capsys):
         (["--example", "digits-dp-fedavgg"], "did you mean"),
         (["no-such-file.toml"], "no file"),
         ([], "give one of"),
-        (["--resume", "no-such-folder"], "holds no run"),
+        (["--resume", "no-such-folder"], "is not the folder of a run"),
     ],
 )
 def test_a_missing_run_is_one_sentence(arguments, word, capsys):

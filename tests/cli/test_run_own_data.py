@@ -80,8 +80,8 @@ def refused(result: tuple[int, str, str]) -> str:
 @pytest.mark.parametrize(
     ("column", "value", "sentence"),
     [
-        ("x", np.nan, "holds NaN or infinity"),
-        ("x", np.inf, "holds NaN or infinity"),
+        ("x", np.nan, "has NaN or infinity"),
+        ("x", np.inf, "has NaN or infinity"),
         ("y", 2, "is 2, outside 0 to 1"),
         ("y", -1, "is -1, outside 0 to 1"),
     ],

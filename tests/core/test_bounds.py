@@ -163,7 +163,7 @@ def test_a_scalar_stays_in_its_interval(dtype: str) -> None:
 def test_a_scalar_bound_is_for_one_scalar() -> None:
     with pytest.raises(TacitError, match="shape"):
         ClipScalar(1.0)(jnp.ones(2))
-    with pytest.raises(TacitError, match="one number"):
+    with pytest.raises(TacitError, match="single number"):
         ClipScalar(1.0)({"a": jnp.ones(()), "b": jnp.ones(())})
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tacit import local
-from tacit.algorithm import ClientData
+from tacit.algorithm import ClientData, Moment
 from tacit.bounds import Bound, Clip, Normalize
 from tacit.mechanisms import Gaussian, NoNoise
 from tacit.release import Release
@@ -115,8 +115,8 @@ def test_private_steps(batch: Batch) -> None:
     )
     data = make_data()
     found, visited = jax.jit(
-        lambda p: local.private_steps(TASK, release, KEY, p, data, ROUND, step_size=0.2)
-    )(start())
+        lambda p: local.private_steps(TASK, release, Moment(ROUND, KEY), p, data, step_size=0.2)
+    )(start()).value
     batch_key, noise_key = jax.random.split(KEY)
     w, seen = flat(start()), np.zeros(FEATURES + 1)
     for step in range(4):
@@ -141,8 +141,9 @@ def test_step_noise_is_the_calibrated_one() -> None:
     task = Logistic(features=FEATURES)
 
     def sent(key: Any) -> Any:
-        reached, _ = local.private_steps(task, release, key, start(), data, ROUND, step_size=0.5)
-        return reached["w"] - start()["w"]
+        moment = Moment(ROUND, key)
+        steps = local.private_steps(task, release, moment, start(), data, step_size=0.5)
+        return steps.value[0]["w"] - start()["w"]
 
     keys = jax.random.split(KEY, 4000)
     quiet = Release(
@@ -193,8 +194,8 @@ def test_an_empty_batch_is_noise_alone() -> None:
     )
     data = make_data()
     work = jax.jit(
-        lambda step: local.private_gradient(
-            Logistic(features=FEATURES), release, (KEY, KEY), step, start(), data, ROUND
+        lambda step: local._noisy_gradient(
+            Logistic(features=FEATURES), release, (KEY, KEY), step, start(), data, ROUND, None
         )
     )
     empty = [s for s in range(30) if len(records_of(release.batch, KEY, s, data)) == 0]

@@ -95,6 +95,6 @@ def test_what_cannot_be_fetched(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="needs no files"):
         fetch(describe("digits"), root=tmp_path)
     with pytest.raises(DataError, match="cannot be downloaded by a program"):
-        fetch(describe("messidor"), root=tmp_path)
+        fetch(describe("femnist"), root=tmp_path)
     with pytest.raises(DataError, match="cannot be downloaded by a program"):
         fetch(describe("cifar10-features"), root=tmp_path)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from originals import idx_bytes, nifti_bytes
+from originals import idx_bytes
 
 from tacit.data.datasets import formats
 from tacit.data.datasets.files import SourceFile, Store, read_bytes
@@ -80,23 +80,6 @@ def test_cifar_records_are_planes_after_a_label() -> None:
     np.testing.assert_array_equal(images[1, :, :, 2], planes[1, 2])
     with pytest.raises(DataError, match="multiple"):
         formats.cifar_records(content[:-1], "f")
-
-
-@pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.parametrize("dtype", ["u1", "i2", "f4"])
-def test_nifti_round_trip(order: str, dtype: str) -> None:
-    volume = np.arange(24, dtype=dtype).reshape(2, 3, 4)
-    np.testing.assert_array_equal(formats.nifti(nifti_bytes(volume, order=order), "f"), volume)
-    scaled = formats.nifti(nifti_bytes(volume, order=order, slope=2.0), "f")
-    np.testing.assert_allclose(scaled, 2.0 * volume + 1)
-
-
-def test_nifti_refuses() -> None:
-    content = nifti_bytes(np.zeros((2, 2, 2), np.float32))
-    with pytest.raises(DataError, match="truncated"):
-        formats.nifti(content[:-1], "f")
-    with pytest.raises(DataError, match="not a single-file"):
-        formats.nifti(b"abc", "f")
 
 
 PACKERS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}

@@ -5,13 +5,11 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import sys
-import types
 from pathlib import Path
 
 import numpy as np
 import pytest
-from originals import idx_bytes, nifti_bytes
+from originals import idx_bytes
 from PIL import Image
 
 from tacit.data import Store, describe, federate, load
@@ -261,75 +259,7 @@ def test_reddit_needs_a_public_vocabulary(tmp_path: Path) -> None:
     assert load("reddit", root=tmp_path).classes == 3
 
 
-def put_ixi(root: Path) -> None:
-    for number, hospital in ((2, "Guys"), (12, "HH"), (35, "IOP"), (36, "Guys"), (37, "HH")):
-        volume = RNG.normal(100, 20, (8, 6, 7)).astype(np.float32)
-        name = f"IXI{number:03d}-{hospital}-0828"
-        put(root, f"ixi/IXI_sample/{name}/T1/{name}-T1.nii.gz", gzip.compress(nifti_bytes(volume)))
-        mask = (volume > 100).astype(np.uint8)
-        put(root, f"ixi/IXI_sample/{name}/label/{name}_label.nii", nifti_bytes(mask))
-
-
-def test_ixi_volumes_and_masks(tmp_path: Path) -> None:
-    put_ixi(tmp_path)
-    dataset = load("ixi", root=tmp_path, shape=(8, 6, 7))
-    x, y = dataset.records["x"], dataset.records["y"]
-    assert x.shape == (4, 8, 6, 7, 1)
-    assert y.shape == (4, 8, 6, 7)
-    np.testing.assert_allclose(x.mean(axis=(1, 2, 3, 4)), 0, atol=1e-5)
-    np.testing.assert_allclose(x.std(axis=(1, 2, 3, 4)), 1, atol=1e-4)
-    assert (x[..., 0][y == 1].min() > x[..., 0][y == 0].min()).all()
-    assert load("ixi", root=tmp_path, shape=(4, 4, 4)).records["y"].max() == 1
-    put(tmp_path, "ixi/metadata_tiny.csv", "Patient ID,Manufacturer,Split\n2,0,test\n12,1,train\n")
-    named = load("ixi", root=tmp_path, shape=(8, 6, 7))
-    assert len(named) == 4
-    assert named.test_groups["hospital"].tolist() == ["Guys"]
-    next((tmp_path / "ixi").rglob("*035*label.nii")).unlink()
-    with pytest.raises(DataError, match="IXI035-IOP has no mask"):
-        load("ixi", root=tmp_path)
-
-
-def put_messidor(root: Path, ending: str) -> list[list[str]]:
-    header = [
-        "Image name",
-        "Ophthalmologic department",
-        "Retinopathy grade",
-        "Risk of macular edema ",
-    ]
-    rows = [[f"2005_{i}.tif", ("Brest", "Lariboisiere")[i % 2], str(i % 4), "0"] for i in range(10)]
-    for row in rows:
-        with io.BytesIO() as stream:
-            Image.new("RGB", (30, 20), (255, 0, 0)).save(stream, "TIFF")
-            put(root, f"messidor/Base11/{row[0]}", stream.getvalue())
-    text = "\n".join(",".join(row) for row in [header, *rows])
-    put(root, f"messidor/Annotation_Base11.{ending}", text)
-    return [header, *rows]
-
-
-def test_messidor_images_and_grades(tmp_path: Path) -> None:
-    put_messidor(tmp_path, "csv")
-    dataset = load("messidor", root=tmp_path, size=(16, 24))
-    assert dataset.records["x"].shape == (8, 16, 24, 3)
-    np.testing.assert_allclose(dataset.records["x"][0, 0, 0], [1, 0, 0])
-    assert set(dataset.groups["hospital"]) == {"Brest", "Lariboisiere"}
-    (tmp_path / "messidor/Base11/2005_3.tif").unlink()
-    with pytest.raises(DataError, match=r"2005_3\.tif"):
-        load("messidor", root=tmp_path)
-
-
-def test_messidor_excel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = put_messidor(tmp_path, "xls")
-    monkeypatch.setitem(sys.modules, "xlrd", None)
-    with pytest.raises(DataError, match="needs xlrd"):
-        load("messidor", root=tmp_path)
-    sheet = types.SimpleNamespace(nrows=len(rows), row_values=rows.__getitem__)
-    book = types.SimpleNamespace(sheet_by_index=lambda _: sheet)
-    fake = types.SimpleNamespace(open_workbook=lambda _: book, XLRDError=ValueError)
-    monkeypatch.setitem(sys.modules, "xlrd", fake)
-    assert len(load("messidor", root=tmp_path)) == 8
-
-
-@pytest.mark.parametrize("name", ["femnist", "reddit", "ixi", "messidor"])
+@pytest.mark.parametrize("name", ["femnist", "reddit"])
 def test_a_missing_folder_is_one_sentence(tmp_path: Path, name: str) -> None:
     with pytest.raises(DataError, match=f"the folder {name} is missing: put it in"):
         load(name, root=tmp_path)

@@ -252,7 +252,7 @@ def test_the_process_of_a_stopped_site_ends_with_a_sentence(
             assert stop.is_set()
 
     monkeypatch.setattr(node, "FleetNode", Node)
-    with pytest.raises(TacitError, match="stopped itself after a fault"):
+    with pytest.raises(TacitError, match="stopped itself after an error"):
         working.work(folder)
 
 

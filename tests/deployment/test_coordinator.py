@@ -218,7 +218,7 @@ def test_too_few_replies_stop_the_run_and_it_can_go_on(tmp_path: Path) -> None:
         return None if silent["now"] and index and kind == "train" else reply
 
     group = Federated(tmp_path, CENTRAL, tap=tap, minimum=2)
-    with pytest.raises(TacitError, match="needs 2 sound replies; 2 clients gave none"):
+    with pytest.raises(TacitError, match="needs 2 valid replies; 2 clients gave none"):
         group.run()
     assert len(group.charges(0)) == 3, "three tries, three charges"
     silent["now"] = False
@@ -238,7 +238,7 @@ def test_missing_sites_are_named(tmp_path: Path) -> None:
     group = Federated(tmp_path, CENTRAL)
     group.sites.sites.pop(1).close()
     with pytest.raises(
-        TacitError, match="2 of the 3 sites that a round needs are there; missing: e"
+        TacitError, match="2 of the 3 sites that a round needs are connected; missing: e"
     ):
         group.run()
     group.sites.close()

@@ -112,8 +112,8 @@ def test_everything_that_decides_a_release_is_in_the_digest(
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"sites": {}}, r"\[sites\] names every site"),
-        ({"exchange": {"minimum": 4}}, "there are 3 sites: ask for fewer"),
+        ({"sites": {}}, r"\[sites\] must give the number of records"),
+        ({"exchange": {"minimum": 4}}, "there are 3 sites: give a smaller minimum"),
         ({"records": {"x": ["double", 3]}}, "write 'float' or 'int32'"),
         ({"records": {"y": ["int32"]}}, "needs x"),
         ({"adress": "a:1"}, "did you mean 'address'"),
@@ -132,7 +132,7 @@ def test_folders_are_not_overwritten_and_names_are_plain(tmp_path: Path) -> None
     make(tmp_path / "f")
     with pytest.raises(ConfigError, match="is not empty"):
         make(tmp_path / "f")
-    with pytest.raises(ConfigError, match=r"cannot be called '\.\./x'"):
+    with pytest.raises(ConfigError, match=r"'\.\./x' is not a valid site name"):
         make(tmp_path / "g", sizes={"../x": 3})
     assert not (tmp_path / "g").exists()
 

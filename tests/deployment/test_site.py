@@ -106,7 +106,7 @@ def test_the_whole_run_must_fit_into_the_budget(tmp_path: Path) -> None:
     site = Site(folder)
     assert told(site.answer(request(public))) == ("refused", "budget")
     assert list(site.ledger.charges) == []
-    with pytest.raises(TacitError, match="would bring this site to epsilon = 2"):
+    with pytest.raises(TacitError, match="this site would have spent epsilon = 2"):
         site.cost_of_new_run()
     site.close()
 
@@ -218,7 +218,7 @@ def test_a_ledger_counts_one_thing(tmp_path: Path) -> None:
     _, folder = opened(tmp_path)
     Site(folder).close()
     _changed(folder, trust_server=False)
-    with pytest.raises(TacitError, match="the policy now says otherwise"):
+    with pytest.raises(TacitError, match="the policy now differs"):
         Site(folder)
 
 
@@ -227,7 +227,7 @@ def test_records_must_be_what_is_public(tmp_path: Path) -> None:
     with np.load(folder / "records.npz") as archive:
         x, y = archive["x"], archive["y"]
     bad: Mapping[str, tuple[dict[str, Any], str]] = {
-        "size": ({"x": x[:-1], "y": y[:-1]}, "holds 4 records, and federation.toml says 5"),
+        "size": ({"x": x[:-1], "y": y[:-1]}, "holds 4 records, but federation.toml says 5"),
         "shape": ({"x": x[:, :2], "y": y}, "has the shape"),
         "columns": ({"x": x}, "columns"),
         "labels": ({"x": x, "y": y + 2}, "outside 0 to 1"),

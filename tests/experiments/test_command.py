@@ -80,7 +80,7 @@ def test_quick_keeps_nothing(capsys: pytest.CaptureFixture[str], tmp_path: Path)
         (("scaffnew/figure4",), "provide"),
         (("check",), "there are no results to check"),
         (("fedexp/table1", "--only", "cpd"), "no line with 'cpd'"),
-        (("fedexp/table1", "--only", "CDP", "--fresh"), "forgets all of an entry"),
+        (("fedexp/table1", "--only", "CDP", "--fresh"), "deletes all results of an entry"),
         (("dynamic/figure2",), "`tacit data show a6a`"),
     ],
 )
@@ -112,4 +112,4 @@ def test_what_was_run_can_be_read_without_its_data(
     assert all(line["seeds"] == 3 and line["epsilon"] > 10 for line in printed)
     # One seed more is not there, and cannot be run here.
     assert run(["reproduce", "adaptdp/table2-t4", "--seeds", "4", "--results", ours]) == 2
-    assert "is not here" in capsys.readouterr().err
+    assert "is missing" in capsys.readouterr().err

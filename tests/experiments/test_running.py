@@ -153,7 +153,7 @@ def test_the_page_is_made_of_the_results_and_the_same_twice(
         "small-entry-panels.svg",
         "small-entry-r.svg",
     }
-    with pytest.raises(ConfigError, match="has no lines"):
+    with pytest.raises(ConfigError, match="needs the lines"):
         write_page(filled, tmp_path / "docs", tmp_path / "none.md")
 
 

@@ -183,7 +183,7 @@ def test_a_frozen_network_is_a_map() -> None:
     made = features.make_map({"name": "network", "path": f"{__name__}:doubled"})
     np.testing.assert_array_equal(made.apply(IMAGES), 2 * IMAGES.reshape(6, -1))
     for path, word in (
-        (f"{__name__}:broken", "one finite row"),
+        (f"{__name__}:broken", "one row of finite"),
         (f"{__name__}:missing", "cannot be found"),
         ("numpy", "cannot be found"),
     ):
@@ -213,7 +213,7 @@ def test_mistakes_are_one_sentence() -> None:
     ):
         with pytest.raises(ConfigError, match=words):
             features.make_map(step)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="no square images"):
+    with pytest.raises(ConfigError, match="not square images"):
         features.Pipeline.of(["scattering"], (30,))(np.zeros((1, 30)))
 
 

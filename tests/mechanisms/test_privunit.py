@@ -434,7 +434,7 @@ def test_a_zero_update_is_safe_and_unbiased() -> None:
 
 
 def test_one_number_has_no_direction() -> None:
-    with pytest.raises(TacitError, match="at least two numbers"):
+    with pytest.raises(TacitError, match="at least two dimensions"):
         PrivUnit().noised(jax.random.key(0), jnp.ones(1), 1.0, 0)
 
 
@@ -455,5 +455,5 @@ def test_budgets_are_positive_and_within_reach(name: str, value: float) -> None:
 
 
 def test_a_coin_of_64_bits_ends_at_30() -> None:
-    with pytest.raises(TacitError, match=r"at most 30: a coin of 64 random bits is exact up to"):
+    with pytest.raises(TacitError, match=r"at most 30: 64 random bits are exact up to"):
         PrivUnit(eps0=40.0)

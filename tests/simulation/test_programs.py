@@ -13,6 +13,7 @@ from jax import Array, lax
 from jax.sharding import PartitionSpec
 
 from tacit import DPFedAvg, Simulator
+from tacit.algorithm import Problem
 from tacit.algorithms import DPFedEXP, DynamicLDP, RecordDPFedAvg
 from tacit.data import federate
 from tacit.population import Population
@@ -163,7 +164,7 @@ def test_a_schedule_of_noise_is_an_input_too() -> None:
     for noise in (0.7, 1.9):
         algorithm = DynamicLDP(step=0.25, clip=0.4, strong_convexity=0.1, noise=noise)
         population = Population(tuple(int(n) for n in data.sizes))
-        planned = algorithm.planned(population, 5)
+        planned = algorithm.planned(Problem(task, population, 5))
         simulator = Simulator(planned, task, data, seed=3)
         models.append(simulator.params(simulator.advance(simulator.init(), 0, 5)))
     assert len(programs._known) == 1

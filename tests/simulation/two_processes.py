@@ -13,7 +13,7 @@ count, me, port = (int(text) for text in sys.argv[1:])
 if count > 1:
     jax.distributed.initialize(f"127.0.0.1:{port}", count, me)
 
-from tacit.algorithms.scaffold import DPScaffold  # noqa: E402
+from tacit.algorithms.scaffold_client import ClientDPScaffold  # noqa: E402
 from tacit.data.federation import Federation  # noqa: E402
 from tacit.simulation import Simulator  # noqa: E402
 from tacit.tasks import make  # noqa: E402
@@ -27,7 +27,7 @@ records = {
 names = tuple("abcde")
 federation = Federation(records=records, sizes=sizes, names=names, classes=3)
 task = make("multinomial", shape=(6,), classes=3)
-algorithm = DPScaffold(protects="client", clip=0.5, noise=0.3, local_steps=3, local_lr=0.2)
+algorithm = ClientDPScaffold(clip=0.5, noise=0.3, local_steps=3, local_lr=0.2)
 simulator = Simulator(algorithm, task, federation, seed=3, dtype="float64")
 state = simulator.advance(simulator.init(), 0, 4)
 params = simulator.params(state)

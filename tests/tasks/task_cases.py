@@ -50,10 +50,6 @@ CASES = {
     "cnn": (make("cnn", shape=(256,), classes=10), IMAGES),
     "small-cnn": (make("small-cnn", shape=(16, 16), classes=10), IMAGES),
     "cifar-cnn": (make("cifar-cnn", shape=(16, 16, 3), classes=10), COLOUR),
-    "mobilenet": (
-        make("mobilenet", shape=(16, 16), classes=10, stem=8, blocks=[[16, 2]], groups=4),
-        IMAGES,
-    ),
 }
 
 

@@ -57,12 +57,6 @@ def test_concordance_of_equal_times():
     assert metrics.concordance(np.array([2.0, 1.0]), np.array([0, 0]), times) is None
 
 
-def test_dice_by_hand():
-    a = np.array([[1, 1, 0, 0], [0, 0, 0, 0], [1, 0, 0, 0]], bool)
-    b = np.array([[1, 0, 1, 0], [0, 0, 0, 0], [0, 0, 0, 1]], bool)
-    assert metrics.dice(a, b) == pytest.approx((0.5 + 1 + 0) / 3)
-
-
 def test_regression_by_hand():
     y = np.array([1.0, 2.0, 3.0])
     assert metrics.mean_squared_error(np.array([1.0, 2.0, 5.0]), y) == pytest.approx(4 / 3)
@@ -84,4 +78,3 @@ def test_no_records_no_metrics():
     assert metrics.mean_squared_error(empty, empty) is None
     assert metrics.r_squared(empty, empty) is None
     assert metrics.poisson_deviance(empty, empty) is None
-    assert metrics.dice(none > 0, none > 0) is None

@@ -43,7 +43,6 @@ def test_a_name_changes_defaults_and_options_change_the_name():
         ("cox-piecewise", {}, "3 classes"),
         ("cnn", {"image": [2, 2, 1]}, "4 numbers"),
         ("cnn", {}, "padding 'same'"),
-        ("mobilenet", {"groups": 5}, "groups"),
     ],
 )
 def test_mistakes_are_one_sentence_that_helps(name, given, says):

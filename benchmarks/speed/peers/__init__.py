@@ -1,1 +1,1 @@
-"""Other simulators doing the same work, each in an environment of its own."""
+"""Other simulators with the same work, each in its own environment."""

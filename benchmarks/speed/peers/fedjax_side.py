@@ -1,7 +1,7 @@
 """FedJAX: its federated averaging on one device. It has no differential privacy: no clip, no noise.
 
-The work is therefore smaller than everybody else's. A client's batch is all its records, repeated
-for the local steps; ``lax.conv`` as in FedJAX's own models.
+So it does less work than the other sides. The batch of a client is all its records, repeated for
+the local steps; ``lax.conv`` as in FedJAX's own models.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import jax
 
-# The name that FedJAX 0.0.17 still uses and JAX has dropped.
+# FedJAX 0.0.17 still uses this name, which JAX has removed.
 jax.tree_map = jax.tree.map  # type: ignore[attr-defined]
 
 import fedjax  # noqa: E402

@@ -1,4 +1,4 @@
-"""A Flower client of the works; a module of its own, because Ray's actors import it."""
+"""A Flower client for the works; a separate module, because Ray's actors import it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.speed.works import Work
 
 
 def client_app(work: Work, folder: str) -> ClientApp:
-    """Full-batch steps on the client's own records, which lie in the folder."""
+    """Full-batch steps on the client's own records, which are in the folder."""
     app = ClientApp()
 
     @app.train()

@@ -1,6 +1,6 @@
-"""Flower: its simulation engine on Ray, one actor a core, server-side clipping and noise.
+"""Flower: its simulation engine on Ray, one actor per core, server-side clipping and noise.
 
-The simulation is started once and its server waits for requests, so that Ray's start is not timed.
+The simulation is started once and its server waits for requests, so the start of Ray is not timed.
 Clients train in PyTorch with one thread each and read their records from memory-mapped files.
 """
 

@@ -1,8 +1,8 @@
 """Opacus: DP-SGD in each silo with its per-sample gradients and optimizer, averaged over silos.
 
-Batches are drawn by indexing the silo's tensors, not by a ``DataLoader``: that is faster, and what
-is timed is Opacus. Per-sample gradients by hooks were faster than ghost clipping on these models.
-The averaging of two small models is plain PyTorch.
+Batches are drawn by indexing the tensors of the silo, not by a ``DataLoader``: this is faster, so
+that mainly Opacus is timed. Per-sample gradients by hooks were faster than ghost clipping on these
+models. The averaging of two small models is plain PyTorch.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from benchmarks.speed.works import Floats, Work, data
 
 
 class _Trained(torch.nn.Module):
-    """What pfl asks of a module: a loss to train on and metrics to evaluate."""
+    """The interface that pfl needs: a loss to train on and metrics to evaluate."""
 
     def __init__(self, model: torch.nn.Module) -> None:
         super().__init__()
@@ -93,7 +93,7 @@ class PflSide(Side):
 
 
 class _Unevaluated(FederatedAveraging):
-    """Begins at iteration 1: pfl evaluates every user at iteration 0, which nobody else does."""
+    """Starts at iteration 1: at iteration 0 pfl evaluates every user, which no other side does."""
 
     def __init__(self) -> None:
         super().__init__()

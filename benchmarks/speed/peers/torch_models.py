@@ -1,4 +1,4 @@
-"""The works' models in PyTorch, with the common start and back to the common layout."""
+"""The models of the works in PyTorch, and conversion from and to the common layout."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from benchmarks.speed.works import FILTERS, HIDDEN, KERNEL, POOL, SIDE, Floats, 
 
 
 def make_model(work: Work) -> nn.Module:
-    """The model of the work at its start."""
+    """The initial model of the work."""
     model = _softmax(work) if work.model == "softmax" else _cnn(work)
     load(model, start(work))
     return model
 
 
 def tensors(x: Floats, y: Floats, work: Work) -> tuple[torch.Tensor, torch.Tensor]:
-    """Records as PyTorch wants them: channels first, labels as long integers."""
+    """Records in PyTorch's layout: channels first, labels as long integers."""
     features = torch.from_numpy(x)
     if work.model == "cnn":
         features = features.reshape(*x.shape[:-1], 1, SIDE, SIDE)

@@ -1,1 +1,1 @@
-"""The reproductions, one paper a file."""
+"""The reproductions, grouped by paper."""

@@ -1,4 +1,4 @@
-"""What AdaptDP-FedAvg's printed noise is worth (Table 1): accounting alone, paper 000."""
+"""The true epsilon of AdaptDP-FedAvg's printed noise (Table 1); accounting only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tacit.run import Run
 
 
 def _equation(run: Run) -> dict[str, float]:
-    """What the paper's own formula gives to the same noise."""
+    """Epsilon by the paper's own formula for the same noise."""
     assert run.config is not None
     options, sizes = run.config.algorithm.options, run.plan.population
     silo = Silo(sizes.smallest, BATCH, run.plan.rounds, options["local_steps"])
@@ -79,9 +79,10 @@ TABLE1 = Entry(
     account=_equation,
     judge=_meaningful,
     finding=(
-        "The paper prints noise sizes and no epsilon. Equation (3) of its own appendix gives the"
-        " values of the middle column; the last column is what the runs guarantee by composing"
-        " privacy loss distributions. Only one of nine settings is a privacy guarantee."
+        "The paper prints noise levels but no epsilon. Equation (3) of its own appendix gives the"
+        " values of the middle column. The last column is the true guarantee of the runs, by"
+        " composition of privacy loss distributions. Only one of the nine settings gives a"
+        " meaningful guarantee."
     ),
     minutes=2,
 )

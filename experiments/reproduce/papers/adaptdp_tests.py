@@ -1,4 +1,4 @@
-"""The four tests of AdaptDP-FedAvg: data, models, noises, and what the paper printed of them."""
+"""The four tests of AdaptDP-FedAvg: data, models, noise levels, and the printed results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Noises = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Test:
-    """One of the paper's four tests."""
+    """One of the four tests of the paper."""
 
     name: str
     data: Config

@@ -1,4 +1,4 @@
-"""DP-FedEXP (Takakura, Liew and Hasegawa): paper 003."""
+"""DP-FedEXP (Takakura, Liew and Hasegawa, arXiv:2504.09850)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from experiments.reproduce.summary import Answer, Summary, Verdict, better
 
 DELTA, ROUNDS = 1e-5, 50
 _RADII = (0.1, 0.3, 1.0, 3.0, 10.0)  # the paper's grid
-_SMALL = (0.001, 0.01, 0.03, 0.1, 0.3, 1.0)  # honest local noise asks for smaller radii
+_SMALL = (0.001, 0.01, 0.03, 0.1, 0.3, 1.0)  # honest local noise needs smaller radii
 EXP, AVG, SCAFFOLD = "DP-FedEXP", "DP-FedAvg", "DP-SCAFFOLD"
 LOCAL = "LDP (Gaussian)"
 UNIT = "LDP (PrivUnit)"
@@ -101,10 +101,11 @@ FIGURE2 = Entry(
     ),
     finding=(
         "The local step 0.001 of the paper diverges at d = 500 with the printed loss (x.w - y)^2:"
-        " stability asks for less than 1/|x|^2, about 9.5e-4. We take 0.0005, which is the printed"
-        " step if the loss had the usual factor 1/2. PrivUnit is rerun with the paper's own rule"
-        " for the cap at its stage, and with the exact one at honest budgets, which is better at"
-        " the same price. The privacy levels of the local rows are those of one round of fifty."
+        " stability needs a step below 1/|x|^2, about 9.5e-4. We use 0.0005, which is equivalent to"
+        " the printed step if the loss has the usual factor 1/2. PrivUnit is rerun with the paper's"
+        " own rule for the cap at the paper's stage, and with the exact rule at honest budgets,"
+        " which is better at the same epsilon. The privacy levels of the local rows are those of"
+        " one round out of fifty."
     ),
     minutes=15,
 )
@@ -174,7 +175,7 @@ _TARGET = "step that is aimed at"
 
 
 def _near_target(summary: Summary) -> list[Verdict]:
-    """With the most clients: within a tenth of the aim; not clear if only within two errors."""
+    """With the most clients: within 10 % of the target; not clear if only within two errors."""
     parts, answers = [], list[Answer]()
     for row in (LOCAL, UNIT):
         name = f"{row}, {_CLIENTS[-1]} clients"
@@ -209,8 +210,8 @@ FIGURE1 = Entry(
     redraw=True,
     judge=_near_target,
     finding=(
-        "A property of the estimate, not of a budget: it is shown at the paper's noise of one round"
-        " only. The axis of the printed figure is the number of clients."
+        "This is a property of the estimate, not of a budget, so it is shown only for the paper's"
+        " noise of one round. The axis of the printed figure is the number of clients."
     ),
     minutes=4,
 )

@@ -1,4 +1,4 @@
-"""What DP-FedEXP's printed budgets count (Table 1): accounting alone, paper 003."""
+"""The printed privacy budgets of DP-FedEXP (arXiv:2504.09850, Table 1); accounting only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tacit.run import Run
 
 
 def _counted(run: Run) -> dict[str, float]:
-    """Epsilon as the paper counted it: one local round, or 49 central ones charged separately."""
+    """Epsilon as in the paper: one local round, or 49 central rounds accounted separately."""
     plan, method = run.plan, run.plan.algorithm
     assert isinstance(method, DPFedEXP)
     if method.trust != "central":
@@ -78,10 +78,10 @@ TABLE1 = Entry(
     account=_counted,
     judge=_table1_verdict,
     finding=(
-        "The printed local values are those of ONE round: over the fifty rounds of the experiments"
-        " the Gaussian costs 289.34 and PrivUnit 300. The printed central values belong to 49"
-        " compositions. The mean and the mean squared norm are one joint Gaussian release, so"
-        " the step size is free: with joint accounting both methods cost the same."
+        "The printed local values are those of ONE round: over the fifty rounds of the experiments,"
+        " Gaussian noise costs 289.34 and PrivUnit 300. The printed central values are for 49"
+        " compositions. The mean and the mean squared norm are one joint Gaussian release, so the"
+        " step size costs nothing extra: with joint accounting both methods cost the same."
     ),
     minutes=0.3,
 )

@@ -1,4 +1,4 @@
-"""DP-NormFedAvg (Das, Hashemi, Sanghavi and Dhillon): paper 001."""
+"""DP-NormFedAvg (Das, Hashemi, Sanghavi and Dhillon, arXiv:2106.07094)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _GAP = Quantity(
 
 
 def _above_and_tuned(summary: Summary) -> list[Verdict]:
-    """As printed: at equal C above the updates. At honest budgets: each with its best setting."""
+    """As printed: at equal C above the updates. At honest budgets: each with its best settings."""
     above = [line.row for line in summary.entry.lines if line.x is not None and line.x >= 50]
     printed = better(summary, NORM, CLIP, list(dict.fromkeys(above)))[0]
     tuned = better(summary, NORM, CLIP, [_TUNED])
@@ -108,17 +108,18 @@ FIGURE2 = Entry(
     ),
     finding=(
         "The paper sets its noise by a theorem with an unspecified constant; here it is exact for"
-        " (5, 1e-6) under zero-out with full participation (z = 21.91). The paper says itself"
-        " that both are nearly equal for C of 40 and below, so the verdict on its settings takes C"
-        " of 50 and 100 (so restricted after the first rows were seen). At equal C normalising also"
-        " takes larger steps: the fair comparison is the row where both are tuned."
+        " (5, 1e-6) under zero-out with full participation (z = 21.91). The paper itself says that"
+        " both methods are nearly equal for C of 40 and below, so the verdict on its settings uses"
+        " C of 50 and 100 (this restriction was made after the first rows were seen). At equal C,"
+        " normalising also takes larger steps, so the row where both are tuned is the fair"
+        " comparison."
     ),
     minutes=12,
 )
 
 
 def _more_signal(summary: Summary) -> list[Verdict]:
-    """The mean ratio over the rounds of either bound, at the settings of the figure."""
+    """The mean ratio over the rounds for both bounds, at the settings of the figure."""
     parts, good = [], True
     for row in _SHOWN:
         ratios = []
@@ -194,9 +195,10 @@ FIGURE4 = Entry(
         ),
     ),
     finding=(
-        "The paper draws smoothed projections of the paths on a plane that it does not name; here"
-        " is what they show, the distance to the optimum. Honest budgets keep the paper's step and"
-        " C, so they say how far noise reaches and not which method is better when tuned."
+        "The paper draws smoothed projections of the paths on a plane that it does not specify."
+        " Shown here is the distance to the optimum, which these plots illustrate. The honest"
+        " budgets keep the paper's step and C, so they show the effect of the noise, not which"
+        " method is better when tuned."
     ),
     minutes=3,
 )

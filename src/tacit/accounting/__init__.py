@@ -1,4 +1,4 @@
-"""Exact and honest privacy accounting: events, accountants, calibration, the ledger."""
+"""Privacy accounting: events, accountants, calibration and the ledger."""
 
 from tacit.accounting.accountants import epsilon_of, every_epsilon, guarantee, tightest
 from tacit.accounting.calibration import Part, calibrate, calibrate_split

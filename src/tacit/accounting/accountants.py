@@ -1,8 +1,8 @@
-"""The accountants by name, the tightest sound one by default.
+"""The accountants by name; the default is the tightest valid one.
 
-``best`` is exact when all noise is Gaussian and nobody is sampled, and the numerical composition of
-privacy loss distributions otherwise; both are upper bounds. The others are looser and are offered
-to compare.
+``best`` uses the exact Gaussian profile if all noise is Gaussian and there is no sampling.
+Otherwise it uses numerical composition of privacy loss distributions (PLD). Both are upper bounds.
+The other accountants are looser; they are here for comparison.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def tightest(event: DpEvent, relation: Relation) -> str:
 def epsilon_of(
     event: DpEvent, *, delta: float, relation: Relation, accountant: str = "best"
 ) -> float:
-    """An upper bound on epsilon at ``delta`` for the event; infinite when nothing is hidden."""
+    """An upper bound on epsilon at ``delta``; infinite if something is released without noise."""
     check_relation(relation)
     check_delta(delta)
     if accountant == "best":
@@ -94,7 +94,7 @@ def guarantee(
     public_sizes: bool = False,
     noise_from: NoiseFrom = "unstated",
 ) -> Guarantee:
-    """The whole sentence for an event that describes a whole run."""
+    """The guarantee of a whole run, which ``event`` describes."""
     checked = check_relation(relation)
     name = tightest(event, checked) if accountant == "best" else accountant
     parts = leaves(event, checked)
@@ -112,8 +112,8 @@ def guarantee(
 
 
 def every_epsilon(event: DpEvent, *, delta: float, relation: Relation) -> dict[str, float]:
-    """Epsilon by each accountant that can treat the event, tightest first."""
-    leaves(event, check_relation(relation))  # what no accountant understands is refused here
+    """Epsilon by each accountant that supports the event, tightest first."""
+    leaves(event, check_relation(relation))  # an event that no accountant supports is refused here
     check_delta(delta)
     found: dict[str, float] = {}
     for name in _RULES:

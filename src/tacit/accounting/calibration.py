@@ -1,8 +1,8 @@
-"""From a budget to noise: the least noise that keeps it, on the safe side.
+"""Calibration: the smallest noise that stays within a privacy budget.
 
-Every function here takes a rule from noise to event and searches on it with an accountant, so what
-is calibrated is exactly what is later charged. The result never exceeds the budget and reaches at
-least 99.9 % of it.
+Every function takes a mapping from noise to privacy event and searches for the noise with an
+accountant, so the calibrated event is exactly the event that is charged later. The result never
+exceeds the budget and uses at least 99.9 % of it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tacit.accounting.guarantee import Budget, Relation, rounded_up
 from tacit.accounting.leaves import leaves
 from tacit.errors import BudgetError, TacitError
 
-# The relative distance below the budget's epsilon that is accepted: an exact answer costs nothing.
+# The search stops when epsilon is this close below the budget (relative distance).
 _TOLERANCE = {"exact": 1e-10, "pure": 1e-10, "zcdp": 1e-10}
 _DEFAULT_TOLERANCE = 2e-4
 _HUGE = 1e12
@@ -26,10 +26,10 @@ _HUGE = 1e12
 
 @dataclass(frozen=True)
 class Part:
-    """One of several releases to calibrate together.
+    """One of several releases that are calibrated together.
 
-    ``share`` is its part of the squared mu of the budget; exactly one part has none and takes
-    whatever the others leave.
+    ``share`` is its share of the budget's squared mu. Exactly one part has no share: it gets the
+    rest of the budget.
     """
 
     event: Callable[[float], DpEvent]
@@ -44,9 +44,9 @@ def calibrate(
     accountant: str = "best",
     start: float = 1.0,
 ) -> float:
-    """The smallest noise whose event keeps the budget; more noise must mean less epsilon.
+    """The smallest noise whose event stays within the budget; epsilon must fall as noise grows.
 
-    For a group of releases that are scaled together, let ``event`` scale them all.
+    To calibrate several releases with one factor, let ``event`` scale them all.
     """
 
     def spent(noise: float) -> float:
@@ -85,7 +85,7 @@ def calibrate(
 def _from_mu(
     event: Callable[[float], DpEvent], budget: Budget, relation: Relation, start: float
 ) -> float | None:
-    """The answer in one step when all noise is Gaussian and unsampled: mu is 1 over the noise."""
+    """The closed form for Gaussian noise without sampling, where mu is proportional to 1/noise."""
     parts = leaves(event(start), relation)
     if len(parts) != 1 or parts[0].kind != "gaussian" or parts[0].sampled != "no":
         return None
@@ -99,13 +99,13 @@ def _bisect(
     target: float,
     tolerance: float,
 ) -> float:
-    """Shrink the bracket in log noise until its upper end is just inside the target."""
+    """Shrink the bracket (in log noise) until its upper end is just within the target epsilon."""
     low, high = bracket
     eps_low = spent(low)
     while eps_high < target * (1 - tolerance) and high / low > 1 + 1e-12:
         middle = math.sqrt(low * high)
         if math.isfinite(eps_low) and eps_high > 0:
-            # epsilon is close to a power of the noise: aim just inside the target, then safeguard
+            # epsilon is nearly a power of the noise: extrapolate, but stay inside the bracket
             slope = (math.log(eps_low) - math.log(eps_high)) / (math.log(low) - math.log(high))
             aim = target * (1 - tolerance / 2)
             guess = math.log(high) + (math.log(aim) - math.log(eps_high)) / slope
@@ -124,13 +124,13 @@ def calibrate_split(
     """Noise for several releases of one run, some with a fixed share of the squared mu.
 
     A part with share s gets the noise at which it alone would spend the epsilon of a Gaussian with
-    mu^2 = s * mu_budget^2, at the budget's delta or, where that epsilon is 0, at a smaller one; the
-    part without a share is then calibrated so that ALL parts together keep the budget.
+    mu^2 = s * mu_budget^2, at the budget's delta, or at a smaller delta if that epsilon would be 0.
+    The part without a share is then calibrated so that ALL parts together stay within the budget.
     """
     free = [name for name, part in parts.items() if part.share is None]
     shares = [part.share for part in parts.values() if part.share is not None]
     if len(free) != 1:
-        raise TacitError("exactly one release of a split must have no share: it takes the rest.")
+        raise TacitError("exactly one release of a split must have no share: it gets the rest.")
     if any(not 0 < s < 1 for s in shares) or sum(shares) >= 1:
         raise TacitError(f"the shares {shares} must lie between 0 and 1 and sum to less than 1.")
     mu = gdp_mu(budget.epsilon, budget.delta)
@@ -148,8 +148,8 @@ def calibrate_split(
 
 
 def _of_gaussian(mu: float, budget: Budget) -> Budget:
-    """A point with a positive epsilon on the curve of a Gaussian that is a part of the budget."""
+    """A budget (epsilon > 0, delta) that a Gaussian with this mu spends exactly."""
     delta = budget.delta
-    if gdp_eps(mu, delta) == 0:  # this delta alone covers so little: take a smaller one
-        delta = gdp_delta(min(mu, budget.epsilon), mu)  # about mu / 12 where epsilon is mu
+    if gdp_eps(mu, delta) == 0:  # delta alone covers so small a mu: use a smaller delta
+        delta = gdp_delta(min(mu, budget.epsilon), mu)  # about mu / 12 if epsilon is mu
     return Budget(gdp_eps(mu, delta), delta)

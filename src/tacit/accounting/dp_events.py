@@ -1,8 +1,9 @@
-"""The event algebra of dp_accounting, without the rest of that package.
+"""The event classes of dp_accounting, loaded without the rest of that package.
 
-Importing ``dp_accounting`` loads all of its accountants and SciPy's signal processing: more than a
-second, for which every command of Tacit would wait. The events are one file without dependencies.
-It is loaded under its own name, so that whoever imports the package later gets the same classes.
+Importing ``dp_accounting`` loads all of its accountants and SciPy's signal processing. This takes
+more than a second, and every Tacit command would have to wait for it. The events are in one file
+without dependencies. It is loaded under its own module name, so a later import of the whole package
+gets the same classes.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Privacy events as plain JSON objects, and back.
+"""Convert privacy events to plain JSON objects and back.
 
 Each event has a short name and its own fields, nothing else:
 
     {"name": "poisson-sampled", "sampling_probability": 0.1,
      "event": {"name": "gaussian", "noise_multiplier": 1.5}}
 
-The names are looked up in one table below. Data never names a module or a class to import, an
-unknown name is refused and never guessed, and a number that no mechanism can have (NaN, infinite,
-negative, a probability above one) is refused on the way out as well as on the way in. Floats come
-back bit for bit: JSON carries the shortest text that reads as the same double.
+The names are looked up in the table below. The data can never name a module or class to import. An
+unknown name is an error. Impossible numbers (NaN, infinite, negative, a probability above one) are
+refused when writing and when reading. Floats survive bit for bit: JSON holds the shortest text that
+is read as the same double.
 """
 
 import math
@@ -21,16 +21,16 @@ from tacit.accounting.events import GroupDpEvent, PureDpEvent
 from tacit.errors import LedgerError
 
 MAX_DEPTH: Final = 16
-"""Sampling inside composition inside sampling: real events stay below five."""
+"""Limit on nesting (sampling inside composition and so on); real events need fewer than five."""
 
 MAX_INT: Final = 2**53
-"""Every JSON reader holds integers up to here exactly."""
+"""Every JSON reader represents integers up to this value exactly."""
 
 Field = Callable[[Any, str], float | int]
 
 
 def _real(value: Any, where: str) -> float:
-    # Asking an abstract class is slow, and nearly all are plain numbers.
+    # isinstance with an abstract class is slow, and nearly all values are plain floats.
     if type(value) is not float and (isinstance(value, bool) or not isinstance(value, Real)):
         raise LedgerError(f"{where} must be a number, not {_shown(value)}.")
     try:
@@ -39,7 +39,7 @@ def _real(value: Any, where: str) -> float:
         number = math.inf
     if not math.isfinite(number) or number < 0.0:
         raise LedgerError(f"{where} must be finite and not negative, not {_shown(value)}.")
-    return abs(number)  # -0.0 and 0.0 are one event
+    return abs(number)  # -0.0 becomes 0.0: they are the same event
 
 
 def _probability(value: Any, where: str) -> float:
@@ -61,7 +61,7 @@ def _count(value: Any, where: str) -> int:
 def _shown(value: Any) -> str:
     try:
         text = repr(value)
-    except ValueError:  # an integer of more digits than Python agrees to print
+    except ValueError:  # an integer with more digits than Python prints
         text = "a number of thousands of digits"
     return f"{type(value).__name__} {text if len(text) <= 40 else text[:37] + '...'}"
 
@@ -94,12 +94,12 @@ _NAMES: Final = {form[0]: name for name, form in _FORMS.items()}
 
 
 def encode_event(event: dp_event.DpEvent) -> dict[str, Any]:
-    """The JSON object of ``event``, its fields in a fixed order."""
+    """The JSON object for ``event``, with its fields in a fixed order."""
     return _encode(event, 1)
 
 
 def decode_event(obj: object) -> dp_event.DpEvent:
-    """The event that ``obj``, parsed JSON, stands for."""
+    """The event that the parsed JSON object ``obj`` describes."""
     return _decode(obj, 1)
 
 
@@ -167,13 +167,13 @@ def _check_sizes(name: str, values: Mapping[str, Any]) -> None:
         sample, source = values["sample_size"], values["source_dataset_size"]
         if not 1 <= sample <= source:
             raise LedgerError(
-                f"a sample of {sample} from {source} without replacement is not possible: take"
-                " between 1 and all of them."
+                f"a sample of {sample} from {source} without replacement is not possible: give a"
+                f" sample size from 1 to {source}."
             )
     if name == "group" and not values["group"] < values["groups"]:
         raise LedgerError(
-            f"group {values['group']} of {values['groups']} groups is not there: they are numbered"
-            " from 0."
+            f"group {values['group']} of {values['groups']} groups does not exist: they are"
+            " numbered from 0."
         )
 
 

@@ -1,10 +1,11 @@
-"""From (radius, noise, relation, sampling, count) to events: the one place that knows how.
+"""Make privacy events from radius, noise, relation, sampling and count. Only this module does it.
 
-The events are those of ``dp_accounting``. Its noise multiplier is noise over SENSITIVITY, and the
-sensitivity depends on the relation: a unit's contribution lies in a ball of radius C, so adding or
-removing a unit, or replacing its contribution by nothing, moves the sum by C, and replacing it by
-another moves the sum by 2C. A scalar that lies in [0, C] moves by C in all cases. Nobody else in
-Tacit doubles anything.
+The events are those of ``dp_accounting``. Its noise multiplier is noise divided by SENSITIVITY, and
+the sensitivity depends on the neighbouring relation. A unit's contribution lies in a ball of radius
+C. Adding or removing a unit (add-remove), or replacing its contribution by zero (zero-out), changes
+the sum by at most C. Replacing it by another contribution (replace-one) changes the sum by at most
+2C. A scalar in [0, C] changes the sum by at most C in all cases. No other module of Tacit applies
+this factor of two.
 """
 
 from __future__ import annotations
@@ -27,18 +28,18 @@ Shape = Literal["ball", "interval"]
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
 class PureDpEvent(dp_event.DpEvent):  # type: ignore[misc]
-    """A mechanism whose likelihood ratio never exceeds ``exp(epsilon)``, for instance PrivUnit."""
+    """A mechanism with pure epsilon-DP (delta = 0), for instance PrivUnit."""
 
     epsilon: float
 
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
 class GroupDpEvent(dp_event.DpEvent):  # type: ignore[misc]
-    """An event that touches only the units of one of several disjoint groups.
+    """An event that involves only the units of one of several disjoint groups.
 
-    ``groups`` and ``seed`` say which partition of the units it is. Composed with events of other
-    groups of the same partition it costs the worst group: nobody is in two of them. Groups of two
-    partitions may overlap, and add up.
+    ``groups`` and ``seed`` identify the partition of the units. Events of different groups of the
+    same partition compose in parallel: the total is the cost of the worst group, because no unit is
+    in two groups. Groups of different partitions may overlap, so their costs add up.
     """
 
     group: int
@@ -72,34 +73,36 @@ class FixedSize:
     def __post_init__(self) -> None:
         if not 1 <= self.sample <= self.population:
             raise TacitError(
-                f"a sample of {self.sample} from {self.population} is not possible: take between"
-                " 1 and all of them."
+                f"a sample of {self.sample} from {self.population} is not possible: give a sample"
+                f" size from 1 to {self.population}."
             )
 
     @classmethod
     def of_rate(cls, rate: float) -> FixedSize:
-        """The sample sizes behind a rate such as 0.0044."""
+        """Sample and population size whose ratio is a rate such as 0.0044."""
         _check_rate(rate)
         ratio = Fraction(rate).limit_denominator(10**9)
         if ratio == 0:
-            raise TacitError(f"the rate {rate} is too small for fixed-size sampling: use 1e-9 up.")
+            raise TacitError(
+                f"the rate {rate} is too small for fixed-size sampling: give 1e-9 or more."
+            )
         return cls(sample=ratio.numerator, population=ratio.denominator)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShuffledEpochs:
-    """Each epoch cuts the shuffled units into ``batches``; a unit is in one batch an epoch."""
+    """Each epoch splits the shuffled units into ``batches``; a unit is in one batch per epoch."""
 
     batches: int
 
     def __post_init__(self) -> None:
         if self.batches < 1:
-            raise TacitError(f"an epoch has at least one batch, not {self.batches}.")
+            raise TacitError(f"an epoch must have at least one batch, not {self.batches}.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Turns:
-    """Disjoint groups, fixed before the run; round r touches group r mod ``groups`` only."""
+    """Disjoint groups, fixed before the run; round r uses only group r mod ``groups``."""
 
     groups: int
     seed: int = 0
@@ -107,8 +110,8 @@ class Turns:
     def __post_init__(self) -> None:
         if self.groups < 1 or self.seed < 0:
             raise TacitError(
-                f"units take turns in at least one group, from a seed of at least 0, not in"
-                f" {self.groups} from {self.seed}."
+                f"turns need at least one group and a seed of at least 0, not groups ="
+                f" {self.groups} and seed = {self.seed}."
             )
 
 
@@ -116,12 +119,12 @@ SamplingScheme = Everyone | Poisson | FixedSize | ShuffledEpochs | Turns
 
 
 def sensitivity(radius: float, relation: Relation, shape: Shape = "ball") -> float:
-    """How far one unit moves a sum of contributions bounded by ``radius``."""
+    """How much one unit can change a sum of contributions bounded by ``radius``."""
     check_relation(relation)
     if shape not in get_args(Shape):
-        raise TacitError(f"a contribution's shape is 'ball' or 'interval', not {shape!r}.")
+        raise TacitError(f"the shape of a contribution is 'ball' or 'interval', not {shape!r}.")
     if not 0 <= radius < math.inf:
-        raise TacitError(f"a bound's radius is {radius}; give a finite number from 0.")
+        raise TacitError(f"the radius of a bound is {radius}; give a finite number, 0 or more.")
     return 2 * radius if relation == "replace-one" and shape == "ball" else radius
 
 
@@ -160,10 +163,11 @@ def joint_event(
     relation: Relation,
     sampling: SamplingScheme | None = None,
 ) -> DpEvent:
-    """One release of a sum of vectors and of the sum of their squared norms, as one Gaussian.
+    """One release of a sum of vectors together with the sum of their squared norms.
 
-    The noises are in units of the radius and of its square; see ``joint_mu_squared`` for why both
-    together can cost no more than the vectors alone.
+    Both are accounted as one Gaussian mechanism. ``vector_noise`` is in units of the radius,
+    ``scalar_noise`` in units of its square. ``joint_mu_squared`` explains why both together can
+    cost no more than the vectors alone.
     """
     if min(vector_noise, scalar_noise) <= 0:
         return dp_event.NonPrivateDpEvent()
@@ -172,14 +176,14 @@ def joint_event(
 
 
 def pure_event(epsilon: float, *, count: int = 1) -> DpEvent:
-    """``count`` releases by a mechanism that is epsilon-DP on its own."""
+    """``count`` releases by a mechanism with pure epsilon-DP."""
     if not 0 <= epsilon < math.inf:
-        raise TacitError(f"a pure epsilon is {epsilon}; give a finite number from 0.")
+        raise TacitError(f"a pure epsilon is {epsilon}; give a finite number, 0 or more.")
     return repeated(PureDpEvent(float(epsilon)), count)
 
 
 def compose(*events: DpEvent) -> DpEvent:
-    """The events one after the other."""
+    """The sequential composition of the events."""
     kept = [e for e in events if not isinstance(e, dp_event.NoOpDpEvent)]
     if not kept:
         return dp_event.NoOpDpEvent()
@@ -187,16 +191,16 @@ def compose(*events: DpEvent) -> DpEvent:
 
 
 def repeated(event: DpEvent, count: int) -> DpEvent:
-    """The event ``count`` times; nothing for a count of 0."""
+    """The event composed ``count`` times; the empty event for a count of 0."""
     if not (count >= 0 and count % 1 == 0):
-        raise TacitError(f"a count is {count}; give a whole number from 0.")
+        raise TacitError(f"a count is {count}; give a whole number, 0 or more.")
     if count == 0:
         return dp_event.NoOpDpEvent()
     return event if count == 1 else dp_event.SelfComposedDpEvent(event, int(count))
 
 
 def in_turn(event: DpEvent, round_: int, scheme: SamplingScheme) -> DpEvent:
-    """The event of a round as it touches all units: those whose turn it is not pay nothing."""
+    """The event of a round, limited to the group whose turn it is: other units pay nothing."""
     if not isinstance(scheme, Turns) or isinstance(event, dp_event.NoOpDpEvent):
         return event
     return GroupDpEvent(round_ % scheme.groups, scheme.groups, scheme.seed, event)
@@ -204,7 +208,7 @@ def in_turn(event: DpEvent, round_: int, scheme: SamplingScheme) -> DpEvent:
 
 def _ratio(noise: float, moved: float) -> float:
     if not noise >= 0:
-        raise TacitError(f"the noise is {noise}; give a standard deviation from 0.")
+        raise TacitError(f"the noise is {noise}; give a standard deviation of 0 or more.")
     return noise / moved if moved else math.inf
 
 
@@ -238,8 +242,8 @@ def _repeat(
 def _only_replace_one(relation: Relation, what: str) -> None:
     if relation != "replace-one":
         raise TacitError(
-            f"{what} has a guarantee under replace-one only, because which units are drawn depends"
-            f" on how many there are: use that relation instead of {relation}, or Poisson sampling."
+            f"{what} can be accounted for under replace-one only, because the draw depends on the"
+            f" number of units: use replace-one instead of {relation}, or Poisson sampling."
         )
 
 

@@ -1,11 +1,11 @@
-"""The exact privacy of Gaussian noise (specification 0.1 and E003-9).
+"""The exact privacy profile of Gaussian noise (Gaussian differential privacy, GDP).
 
 A Gaussian mechanism is described by ``mu = sensitivity / standard deviation``. Composition is
-exact: the squares add. Its privacy profile is
+exact: the squared mu add up. The privacy profile is
 
     delta(eps) = Phi(mu/2 - eps/mu) - exp(eps) * Phi(-mu/2 - eps/mu),
 
-evaluated here in log space, so that no epsilon up to 1e6 overflows.
+evaluated in log space, so that no epsilon up to 1e6 overflows.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from tacit.accounting.guarantee import Relation, check_delta, check_epsilon
 from tacit.errors import TacitError
 
 _SAFE = 1e-12  # relative step to the safe side after root finding
-_ROUNDING = 2e-9  # what rounding can hide of log delta
-_LARGE_MU = 1e8  # above, the zCDP bound is as good as rounding allows
-_SMALL_MU = 1e-4  # below, the two terms of the profile agree in too many digits to subtract them
+_ROUNDING = 2e-9  # upper bound on the rounding error of log delta
+_LARGE_MU = 1e8  # above this, the zCDP bound is as precise as floating point allows
+_SMALL_MU = 1e-4  # below this, subtracting the two terms of the profile would cancel
 
 
 def gdp_log_delta(epsilon: float, mu: float) -> float:
@@ -35,7 +35,7 @@ def gdp_log_delta(epsilon: float, mu: float) -> float:
     first = float(log_ndtr(mu / 2 - epsilon / mu))
     second = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
     gap = second - first
-    if gap >= 0:  # both terms agree to rounding: delta is below what can be told apart
+    if gap >= 0:  # the terms are equal up to rounding: delta is below floating-point resolution
         return first + math.log(1e-16)
     return first + math.log(-math.expm1(gap))
 
@@ -43,7 +43,8 @@ def gdp_log_delta(epsilon: float, mu: float) -> float:
 def _log_delta_of_small_mu(epsilon: float, mu: float) -> float:
     """The profile as phi(m - mu/2) (R(m - mu/2) - R(m + mu/2)), with m = eps/mu and Mills' ratio R.
 
-    R' = m R - 1 is taken at the middle; that is too small by at most mu^2/12, which is added.
+    The difference uses the derivative R' = m R - 1 at the midpoint. The result is too small by at
+    most mu^2/12 (in log delta), which is added.
     """
     m = epsilon / mu
     if m < 1e3:
@@ -57,7 +58,7 @@ def _log_delta_of_small_mu(epsilon: float, mu: float) -> float:
 
 
 def gdp_delta(epsilon: float, mu: float) -> float:
-    """The smallest delta at which noise of parameter ``mu`` gives this epsilon."""
+    """The smallest delta of a Gaussian mechanism with parameter ``mu`` at this epsilon."""
     _check_mu(mu)
     if math.isnan(epsilon):
         raise TacitError("epsilon is NaN; give a number.")
@@ -65,7 +66,7 @@ def gdp_delta(epsilon: float, mu: float) -> float:
 
 
 def gdp_eps(mu: float, delta: float) -> float:
-    """The smallest epsilon that noise of parameter ``mu`` gives at this delta."""
+    """The smallest epsilon of a Gaussian mechanism with parameter ``mu`` at this delta."""
     _check_mu(mu)
     if check_delta(delta) == 0:
         return 0.0 if mu == 0 else math.inf
@@ -74,7 +75,7 @@ def gdp_eps(mu: float, delta: float) -> float:
     target = math.log(delta) - _ROUNDING
     if gdp_log_delta(0.0, mu) <= target:
         return 0.0
-    high = mu * mu / 2 + mu * math.sqrt(-2 * target)  # the zCDP bound is never below
+    high = mu * mu / 2 + mu * math.sqrt(-2 * target)  # the zCDP bound is an upper bound
     if mu > _LARGE_MU:
         return high
     _, share = _crossing(lambda t: gdp_log_delta(t * high, mu) > target, 0.0, 1.0)
@@ -82,7 +83,7 @@ def gdp_eps(mu: float, delta: float) -> float:
 
 
 def gdp_mu(epsilon: float, delta: float) -> float:
-    """The largest ``mu`` that keeps (epsilon, delta): noise is ``sensitivity * sqrt(T) / mu``."""
+    """The largest ``mu`` within (epsilon, delta); the noise is ``sensitivity * sqrt(T) / mu``."""
     check_epsilon(epsilon)
     if check_delta(delta) == 0:
         raise TacitError("Gaussian noise cannot give delta = 0: give a positive delta (1e-5).")
@@ -96,13 +97,13 @@ def gdp_mu(epsilon: float, delta: float) -> float:
     factor, _ = _crossing(
         lambda t: gdp_log_delta(epsilon, low * math.exp(t)) < target, 0.0, math.log(high / low)
     )
-    return low * math.exp(factor) * (1 - 50 * _SAFE)  # so that gdp_eps of it is inside the budget
+    return low * math.exp(factor) * (1 - 50 * _SAFE)  # so that gdp_eps(mu) is within the budget
 
 
 def _crossing(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
-    """Where a condition that holds below ends, between the two numbers that are given back.
+    """Bisection: two numbers between which the condition changes from true to false.
 
-    Halving is slower than SciPy's root finders, but they take half a second to load.
+    SciPy's root finders need fewer steps, but loading them takes half a second.
     """
     for _ in range(54):
         middle = (low + high) / 2
@@ -111,7 +112,7 @@ def _crossing(holds: Callable[[float], bool], low: float, high: float) -> tuple[
 
 
 def classical_sigma(epsilon: float, delta: float) -> float:
-    """The textbook noise for a sensitivity of 1; its proof ends at epsilon 1."""
+    """The textbook noise for a sensitivity of 1; it is proved for epsilon up to 1 only."""
     check_epsilon(epsilon)
     if check_delta(delta) == 0:
         raise TacitError("Gaussian noise cannot give delta = 0: give a positive delta (1e-5).")
@@ -124,22 +125,23 @@ def classical_sigma(epsilon: float, delta: float) -> float:
 
 
 def zcdp_rho(epsilon: float, delta: float) -> float:
-    """The zCDP budget rho that the plain conversion allows at (epsilon, delta)."""
+    """The largest zCDP parameter rho that the standard conversion allows at (epsilon, delta)."""
     log_term = -math.log(delta)
     return (epsilon / (math.sqrt(epsilon + log_term) + math.sqrt(log_term))) ** 2
 
 
 def joint_mu_squared(vector: float, scalar: float, relation: Relation = "replace-one") -> float:
-    """The squared ``mu`` of releasing a mean and the mean of squared norms together (E003-9).
+    """The squared ``mu`` of releasing a mean together with the mean of the squared norms.
 
     ``vector`` is (C/(M s1))^2 and ``scalar`` is (C^2/(M s2))^2, for noise s1 on the mean and s2 on
-    the mean of squared norms of M clients. Replacing a norm a by b moves the first by at most
-    (a+b)/M and the second by |a^2-b^2|/M, never both fully: the maximum over b in [0, 1] of
-    (1+b)^2 (vector + scalar (1-b)^2) is 4 vector, the cost of the mean alone, unless scalar is
-    above 2.77 vector.
+    the mean of squared norms of M clients. DP-FedEXP (arXiv:2504.09850) accounts for the two
+    releases separately, which is not tight: replacing a client of norm a by one of norm b changes
+    the mean by at most (a+b)/M and the scalar by |a^2-b^2|/M, and both cannot be largest at once.
+    The maximum over b in [0, 1] of (1+b)^2 (vector + scalar (1-b)^2) is 4 vector, the cost of the
+    mean alone, unless scalar is above 2.77 vector.
     """
     if not (0 <= vector < math.inf and 0 <= scalar < math.inf):
-        raise TacitError("the squared ratios of a joint release are finite numbers from 0.")
+        raise TacitError("the squared ratios of a joint release must be finite and not negative.")
     if relation != "replace-one":
         return vector + scalar
     candidates = [0.0, 1.0]
@@ -150,4 +152,4 @@ def joint_mu_squared(vector: float, scalar: float, relation: Relation = "replace
 
 def _check_mu(mu: float) -> None:
     if not mu >= 0:
-        raise TacitError(f"mu is {mu}; it is sensitivity over noise and cannot be negative or NaN.")
+        raise TacitError(f"mu is {mu}; it is sensitivity / noise and cannot be negative or NaN.")

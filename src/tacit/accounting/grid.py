@@ -1,8 +1,8 @@
-"""A privacy loss on a grid: made pessimistically, tilted, and turned into epsilon.
+"""Privacy loss distributions on a grid: pessimistic discretisation, tilting, and epsilon.
 
-A dominating pair (P, Q) is described by the P- and Q-masses of its privacy loss log(dP/dQ) between
-grid edges. Connect-the-dots moves the mass of a cell to its two edges so that both masses are kept:
-the pair on the grid dominates the true one.
+A dominating pair (P, Q) is described by the probability mass of its privacy loss log(dP/dQ) between
+grid edges, under P and under Q. Connect-the-dots moves the mass of a cell to its two edges and
+preserves its mass under P and under Q, so the pair on the grid dominates the true one.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class GridLaw:
 
     @property
     def losses(self) -> Floats:
-        """The losses that carry mass."""
+        """The losses of the grid points."""
         return self.step * (self.first + np.arange(len(self.probs), dtype=np.float64))
 
     def cumulant(self, theta: float) -> float:
-        """log E exp(theta * loss) over the finite part.
+        """log E exp(theta * loss) over the finite losses.
 
-        Exponentials over a grid are products, so one of a block and one within it are enough; they
-        start at the loss that theta makes largest and never overflow.
+        On a grid, exp(theta * loss) is the product of a factor for the block and a factor within
+        the block, so few exponentials are needed. They start at the largest term, so none overflow.
         """
         far, blocks = self._from_top if theta > 0 else self._from_bottom
         decay = -abs(theta) * self.step
@@ -58,7 +58,7 @@ class GridLaw:
         return self.first + least, _blocked(self.probs[least:])
 
     def tilted(self, theta: float) -> Floats:
-        """The finite part, reweighted by exp(theta * loss) and normalised."""
+        """The probabilities of the finite losses, weighted by exp(theta * loss) and normalised."""
         with np.errstate(divide="ignore"):
             return np.exp(np.log(self.probs) + (theta * self.losses - self.cumulant(theta)))
 
@@ -68,12 +68,12 @@ def _blocked(values: Floats) -> Floats:
 
 
 def on_grid(pair: Pair, step: float, span: tuple[float, float]) -> GridLaw:
-    """Connect the dots: the pair's loss on multiples of ``step``, pessimistically.
+    """Pessimistic discretisation (connect-the-dots) of the pair's loss on multiples of ``step``.
 
-    Mass below the span is lifted to its end, mass above is counted as infinite.
+    Mass below the span moves up to its lower end. Mass above the span counts as infinite loss.
     """
     low, high = span
-    # One cell more on both sides: an atom at the end of the span must not fall outside by rounding.
+    # One extra cell on both sides: rounding must not push an atom at the end out of the grid.
     first, last = math.floor(low / step) - 1, math.ceil(high / step) + 1
     edges = step * np.arange(first, last + 1, dtype=np.float64)
     p_mass, q_mass = pair.masses(edges)
@@ -91,11 +91,11 @@ def on_grid(pair: Pair, step: float, span: tuple[float, float]) -> GridLaw:
 def epsilon_at(
     losses: Floats, probs: Floats, infinite: float, delta: float, *, whole: bool = False
 ) -> float:
-    """The epsilon at which a law on a grid has hockey-stick divergence delta.
+    """The epsilon at which a distribution on a grid has hockey-stick divergence delta.
 
-    Unless the law is ``whole`` there may be mass below the first loss, where the answer then ends.
+    ``whole`` says that no mass lies below the first loss. Otherwise epsilon is at least that loss.
     """
-    from scipy.signal import lfilter  # takes a second to load, and few runs need it
+    from scipy.signal import lfilter  # imported here: it takes a second to load, few runs need it
 
     step = float(losses[1] - losses[0]) if len(losses) > 1 else 1.0
     above = np.cumsum(probs[::-1])[::-1]  # mass at or above each loss

@@ -1,9 +1,9 @@
-"""A privacy guarantee is a whole sentence: who, against whom, in which sense, how much, in total.
+"""Privacy guarantees as complete sentences.
 
-An epsilon alone means nothing. A ``Guarantee`` says which unit is protected (a client's whole data
-or one record), under which neighbouring relation, against which observer, for the whole run, by
-which accountant the number was bounded, and what it rests on: what must stay secret, what is
-public, where the noise came from. Every sentence about privacy is put together here.
+An epsilon alone means nothing. A ``Guarantee`` for a whole run states the protected unit (all data
+of a client, or one record), the neighbouring relation, the observer, epsilon and delta, the
+accountant that computed the bound, and the assumptions: what must stay secret, what is public, and
+where the noise came from. All sentences about privacy are made in this module.
 """
 
 from __future__ import annotations
@@ -22,6 +22,12 @@ NoiseFrom = Literal["system", "seed", "unstated"]
 
 SERVER_TRUSTED = "everyone who sees the models (the server itself is trusted)"
 NOBODY_TRUSTED = "the server and everyone who sees the models"
+
+
+def observer(trusts_server: bool) -> str:
+    """Against whom a guarantee holds."""
+    return SERVER_TRUSTED if trusts_server else NOBODY_TRUSTED
+
 
 _UNITS: dict[str, str] = {
     "client": "every client (all of its records together)",
@@ -63,14 +69,14 @@ ACCOUNTANTS: dict[str, str] = {
 
 
 def check_unit(unit: str) -> Unit:
-    """The unit, or one sentence that names the two there are."""
+    """Return a valid unit, or raise an error that names the valid ones."""
     if unit not in tuple(_UNITS):
         raise TacitError(f"the unit is 'client' or 'record', not {unit!r}.")
     return unit  # type: ignore[return-value]
 
 
 def check_relation(relation: str) -> Relation:
-    """The relation, or one sentence that names those there are."""
+    """Return a valid neighbouring relation, or raise an error that names the valid ones."""
     if relation not in tuple(_RELATIONS):
         raise TacitError(
             f"the relation is 'zero-out', 'replace-one' or 'add-remove', not {relation!r}."
@@ -79,17 +85,17 @@ def check_relation(relation: str) -> Relation:
 
 
 def check_delta(delta: float) -> float:
-    """A delta in [0, 1), or one sentence that says what to give."""
+    """Return a delta in [0, 1), or raise an error that says what to give."""
     if not (isinstance(delta, (int, float)) and 0 <= delta < 1):
         raise TacitError(
-            f"delta is {delta}; give a number from 0 to below 1, well under one over the number"
-            " of protected units (for instance 1e-5)."
+            f"delta is {delta}; give a number from 0 to below 1, much smaller than 1 / (number of"
+            " protected units), for instance 1e-5."
         )
     return float(delta)
 
 
 def check_epsilon(epsilon: float) -> float:
-    """A positive, finite epsilon, or one sentence that says what to give."""
+    """Return a positive, finite epsilon, or raise an error that says what to give."""
     if not (isinstance(epsilon, (int, float)) and 0 < epsilon < math.inf):
         raise TacitError(f"epsilon is {epsilon}; give a positive number (for instance 2).")
     return float(epsilon)
@@ -97,7 +103,7 @@ def check_epsilon(epsilon: float) -> float:
 
 @dataclass(frozen=True)
 class Budget:
-    """What may be spent in total: epsilon at delta."""
+    """The privacy budget of a whole run: epsilon at delta."""
 
     epsilon: float
     delta: float
@@ -111,10 +117,10 @@ class Budget:
 class Guarantee:
     """An upper bound on what a whole run reveals about one unit to one observer.
 
-    ``sampled``: the number is amplified by sampling, so the sample must stay secret.
-    ``public_sizes``: how many clients there are and how many records each holds is not protected.
-    ``noise_from``: the operating system, or a seed, with which anybody can take it off again.
-    ``uncharged``: what came out of the same records and is not in the number.
+    ``sampled``: epsilon relies on amplification by sampling, so the sample must stay secret.
+    ``public_sizes``: the number of clients and their numbers of records are not protected.
+    ``noise_from``: the operating system, or a seed (who knows the seed can remove the noise).
+    ``uncharged``: further outputs from the same records that epsilon does not cover.
     """
 
     unit: Unit
@@ -138,7 +144,7 @@ class Guarantee:
             raise TacitError(f"there is no accountant {self.accountant!r}.")
 
     def sentence(self) -> str:
-        """The guarantee in words; its numbers are rounded up so that it holds as printed."""
+        """The guarantee in words; its numbers are rounded up, so it is valid as printed."""
         if math.isinf(self.epsilon):
             why = "something is released without noise"
             if self.delta == 0:
@@ -157,7 +163,7 @@ class Guarantee:
         return " ".join([opening + told, *self._terms()])
 
     def _terms(self) -> Iterator[str]:
-        """What the number rests on, and what it leaves out."""
+        """The assumptions behind the number, and what it does not cover."""
         if self.sampled:
             yield f"Secret: {_SECRETS[self.unit]}."
         if self.public_sizes:
@@ -168,7 +174,7 @@ class Guarantee:
             yield f"Not counted: {'; '.join(self.uncharged)}."
 
     def short(self) -> str:
-        """The guarantee for a table: numbers, unit, relation, who is trusted, and what is not."""
+        """The guarantee in short form, for a table."""
         if math.isinf(self.epsilon):
             return f"no privacy for a {self.unit}"
         parts = [
@@ -189,7 +195,7 @@ class Guarantee:
 
 
 def rounded_up(value: float, digits: int = 5) -> str:
-    """A number with so many significant digits, never below the value."""
+    """The value with ``digits`` significant digits, rounded up."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     exact = Decimal(repr(float(value)))

@@ -1,7 +1,6 @@
-"""An event taken apart: the single mechanisms of a run, equal ones counted together.
+"""Split an event into its single mechanisms (leaves); equal mechanisms are merged with a count.
 
-Every accountant reads the same leaves, and an event that is not understood is refused here, never
-guessed.
+All accountants use the same leaves. An event of an unknown kind is refused here.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ Sampled = Literal["no", "poisson", "fixed"]
 _Group = tuple[int, int, int]  # group, groups, seed
 _Partition = tuple[int, int]  # groups, seed
 
-# A mechanism this revealing hides nothing that matters, and its square must not overflow.
+# Such a mechanism gives practically no privacy, and its square must not overflow.
 _REVEALING = 1e100
 
 
@@ -42,9 +41,9 @@ class Leaf:
 
 
 def leaves(event: DpEvent, relation: Relation) -> tuple[Leaf, ...]:
-    """The leaves of an event; all unsampled Gaussians are one leaf, exactly.
+    """The leaves of an event; all Gaussians without sampling merge exactly into one leaf.
 
-    Of the disjoint groups of a partition the worst counts.
+    For the disjoint groups of a partition, only the worst group counts.
     """
     common: list[Leaf] = []
     partitions: dict[_Partition, dict[int, list[Leaf]]] = {}
@@ -60,7 +59,7 @@ def leaves(event: DpEvent, relation: Relation) -> tuple[Leaf, ...]:
 
 
 def _worst(groups: Iterable[tuple[Leaf, ...]]) -> list[Leaf]:
-    """Leaves that cover every group: exact when one group holds the events of all others."""
+    """Leaves that cover every group; exact if the events of one group include all others'."""
     mu, counted = 0.0, dict[Leaf, int]()
     for members in groups:
         for leaf in members:
@@ -74,7 +73,7 @@ def _worst(groups: Iterable[tuple[Leaf, ...]]) -> list[Leaf]:
 
 
 def _merged(found: Iterable[Leaf]) -> tuple[Leaf, ...]:
-    """Equal leaves counted together, and unsampled Gaussians as the one that they are."""
+    """Merge equal leaves, and all Gaussians without sampling into a single Gaussian."""
     counted: dict[Leaf, int] = {}
     for leaf in found:
         key = replace(leaf, count=1)
@@ -93,7 +92,7 @@ def _merged(found: Iterable[Leaf]) -> tuple[Leaf, ...]:
 def _walk(
     event: DpEvent, relation: Relation, count: int, group: _Group | None = None
 ) -> Iterable[tuple[_Group | None, Leaf]]:
-    """The leaves one by one, each with the group of units that it touches: None for all."""
+    """Yield every leaf with the group of units that it involves (None for all units)."""
     match event:
         case dp_event.NoOpDpEvent():
             return
@@ -104,7 +103,7 @@ def _walk(
                 yield from _walk(part, relation, count, group)
         case GroupDpEvent():
             if group is not None:
-                raise TacitError("an event touches one group of units, not a group of a group.")
+                raise TacitError("an event of a group of units must not hold another group event.")
             touched = (event.group, event.groups, event.seed)
             yield from _walk(event.event, relation, count, touched)
         case _:
@@ -131,7 +130,7 @@ def _mechanism(event: DpEvent, relation: Relation, count: int) -> Leaf:
         case PureDpEvent():
             return _sized("pure", _number(event.epsilon, "an epsilon"), count)
         case _:
-            raise TacitError(f"there is no sound accounting here for {type(event).__name__}.")
+            raise TacitError(f"no accountant supports the event {type(event).__name__}.")
 
 
 def _sized(kind: Kind, size: float, count: int) -> Leaf:
@@ -154,12 +153,12 @@ def _number(value: float, what: str) -> float:
 
 def _checked_count(count: int) -> int:
     if not (count >= 0 and count % 1 == 0):
-        raise TacitError(f"a count is {count} in an event; give a whole number from 0.")
+        raise TacitError(f"a count is {count} in an event; give a whole number, 0 or more.")
     return int(count)
 
 
 def _single(event: DpEvent, relation: Relation) -> Leaf:
-    """What happens to one sample: a single mechanism, or Gaussians that are one Gaussian."""
+    """The mechanism inside a sampled event: a single one, or Gaussians that merge into one."""
     inside = leaves(event, relation)
     if not inside:
         return Leaf("pure", 0.0)

@@ -1,20 +1,20 @@
-"""The ledger: what has been spent, on disk before anything is released.
+"""The ledger: a record of the privacy spent, written to disk before anything is released.
 
-    charge   the line is on disk (fsync) when ``charge`` returns; only then may the value leave
-    done     the release happened and what it was for is finished
+    charge   the line is on disk (fsync) when ``charge`` returns; only then may a value be released
+    done     the release happened, and the work that needed it is finished
 
-Charge first: what is charged and not done stays spent, because nobody can know whether the value
-had left before the crash. A retry is a new charge. So ``spent`` never shrinks, and a crash costs
-budget but never privacy.
+The charge comes first. After a crash, a charge that is not done stays spent, because nobody can
+know whether the value was released. A retry is a new charge. So ``spent`` never decreases: a crash
+costs budget, never privacy.
 
-The file is append-only JSON lines in a hash chain (see ``ledger_file``). The first line says whose
-privacy it counts and against whom; then come the charges, numbered from 0, and the lines that mark
-them as done. An unfinished last line is the trace of a crash: it is cut off and reported in
-``cut``. Any other damage is refused with its line number.
+The file is append-only: JSON lines in a hash chain (see ``ledger_file``). The first line states the
+protected unit, the relation and the observer. The charges follow, numbered from 0, and the lines
+that mark them as done. An incomplete last line is left by a crash: it is cut off, and ``cut``
+reports it. Any other damage is an error with the line number.
 
-The chain cannot show that whole lines are missing from the END: a shorter ledger is a valid one.
-Whoever depends on the ledger (a checkpoint does) therefore keeps its ``head`` and asks
-``contains(head)`` on the way back: False means that charges were lost.
+The hash chain cannot detect that whole lines are missing at the END: a shorter ledger is valid too.
+Code that depends on the ledger (such as a checkpoint) therefore stores its ``head`` and calls
+``contains(head)`` when it resumes. False means that charges were lost.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _HEADER: Final = ("kind", "version", "id", "created", "unit", "relation", "obser
 
 @dataclass(frozen=True)
 class Charge:
-    """One line of spending: the event, what it was for, and whether that is finished."""
+    """One charge: the event, a label that says what it was for, and whether it is done."""
 
     id: int
     event: dp_event.DpEvent
@@ -71,11 +71,11 @@ class Charge:
 
 
 class Ledger:
-    """An open ledger; make one with ``create``, ``open`` or ``read``.
+    """An open ledger; get one with ``create``, ``open`` or ``read``.
 
-    ``cut`` is the number of bytes of a torn last line that opening took off (or that reading left
-    out), None if there was none. One ledger may be used from several threads, but not from a forked
-    process.
+    ``cut`` is the number of bytes of an incomplete last line that ``open`` removed (or ``read``
+    ignored); None if there was none. Several threads may share a ledger; a forked process must not
+    use it.
     """
 
     def __init__(self, path: Path, data: bytes, file: LedgerFile | None) -> None:
@@ -97,7 +97,7 @@ class Ledger:
         observer: str,
         about: Label | None = None,
     ) -> Self:
-        """Start a new ledger and open it for writing."""
+        """Create a new ledger and open it for writing."""
         header = {
             "kind": "ledger",
             "version": VERSION,
@@ -113,7 +113,7 @@ class Ledger:
 
     @classmethod
     def open(cls, path: str | PathLike[str]) -> Self:
-        """Open a ledger as its one writer, and cut off a torn last line."""
+        """Open a ledger as its only writer, and cut off an incomplete last line."""
         file = LedgerFile(Path(path))
         try:
             ledger = cls(Path(path), file.read(), file)
@@ -125,7 +125,7 @@ class Ledger:
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Self:
-        """The ledger as it is now, without a lock, while another process may be writing it."""
+        """Read the ledger in its present state, without a lock; another process may be writing."""
         data = read_file(Path(path))
         ledger = cls(Path(path), data, None)
         ledger.cut = len(data) - (data.rfind(b"\n") + 1) or None
@@ -138,16 +138,16 @@ class Ledger:
         self.close()
 
     def close(self) -> None:
-        """Let another writer in; what has been read stays readable."""
+        """Release the file for another writer; the charges stay readable."""
         if self._file is not None:
             self._file.close()
 
     def charge(self, event: dp_event.DpEvent, /, **label: Scalar) -> int:
-        """Spend ``event``: it is on disk when this returns the charge's number."""
+        """Charge ``event`` and return its number; the charge is on disk when this returns."""
         return self.charge_all([(event, label)])[0]
 
     def charge_all(self, charges: Iterable[tuple[dp_event.DpEvent, Label]]) -> list[int]:
-        """Spend several events with one wait for the disk; their numbers."""
+        """Charge several events with a single disk sync, and return their numbers."""
         wanted = [(event, checked_label(label)) for event, label in charges]
         with self._lock:
             first = len(self._book)
@@ -158,11 +158,11 @@ class Ledger:
             return list(range(first, len(self._book)))
 
     def done(self, charge: int) -> None:
-        """Mark a charge as finished; it stays spent."""
+        """Mark a charge as done; it stays spent."""
         self.done_all([charge])
 
     def done_all(self, charges: Iterable[int]) -> None:
-        """Mark several charges as finished with one wait for the disk; a second time is no harm."""
+        """Mark several charges as done with a single disk sync; repeating it has no effect."""
         numbers = dict.fromkeys(charges)
         with self._lock:
             for number in numbers:
@@ -181,33 +181,33 @@ class Ledger:
         return (self.get(number) for number in range(len(self._book)))
 
     def find(self, **label: Scalar) -> list[int]:
-        """The numbers of the charges whose label holds all of these values."""
+        """The numbers of the charges whose label has all of these values."""
         wanted = checked_label(label)
         with self._lock:
             return self._book.find(wanted)
 
     def spent(self) -> dp_event.DpEvent:
-        """All charges as one event, done or not: equal mechanisms are counted together."""
+        """All charges, done or not, as one event; equal mechanisms are merged with a count."""
         with self._lock:
             return self._book.spent()
 
     def guarantee(self, delta: float) -> Guarantee:
-        """What has been spent, as a whole sentence."""
+        """The guarantee for everything that has been spent."""
         return self._bounded(self.spent(), delta)
 
     def would_exceed(self, event: dp_event.DpEvent, budget: Budget) -> bool:
         """Whether charging ``event`` now would spend more than ``budget`` in total."""
-        encode_event(event)  # what cannot be charged is refused here already
+        encode_event(event)  # refuses an event that cannot be charged
         after = compose(self.spent(), event)
         return not self._bounded(after, budget.delta).epsilon <= budget.epsilon
 
     @property
     def head(self) -> str:
-        """The hash of the last line, which stands for the whole ledger up to here."""
+        """The hash of the last line; it identifies the whole ledger up to this line."""
         return self._hashes[-1].decode()
 
     def contains(self, head: str) -> bool:
-        """Whether the ledger once ended with this hash: False means that lines were lost."""
+        """Whether a line of the ledger has this hash; False means that lines were lost."""
         return head.encode() in self._hashes
 
     def _bounded(self, event: dp_event.DpEvent, delta: float) -> Guarantee:
@@ -225,7 +225,7 @@ class Ledger:
 
     @property
     def noise_from(self) -> NoiseFrom:
-        """Where the noise of what is charged comes from, as far as the first line says it."""
+        """Where the noise of the charged releases comes from, if the first line says it."""
         said = self.about.get("noise_from")
         return "system" if said == "system" else "seed" if said == "seed" else "unstated"
 
@@ -237,7 +237,7 @@ class Ledger:
             )
 
     def _append(self, bodies: Iterable[str]) -> None:
-        """Write lines, wait for the disk, and only then believe them."""
+        """Write lines, wait for the disk, and only then update the state in memory."""
         if self._file is None:
             raise LedgerError(f"the ledger {self.path} was opened for reading only: use open.")
         texts = [body.encode() for body in bodies]
@@ -257,7 +257,7 @@ class Ledger:
             self._hashes += hashes
 
     def _replay(self, data: bytes) -> None:
-        """Read the whole file through the same door that new lines go through."""
+        """Read the whole file with the same checks as for new lines."""
         absorb, keep = self._book.absorb, self._hashes.append
         for number, body, digest in unsealed(data, self.path):
             try:
@@ -269,7 +269,9 @@ class Ledger:
                 raise damaged(self.path, number, str(error).rstrip(".")) from error
             keep(digest)
         if not self._hashes:
-            raise LedgerError(f"the file {self.path} is not a ledger: it has no whole first line.")
+            raise LedgerError(
+                f"the file {self.path} is not a ledger: its first line is incomplete."
+            )
 
     def _begin(self, body: bytes) -> None:
         header = from_json(body)
@@ -277,7 +279,7 @@ class Ledger:
             raise LedgerError("it is not the first line of a ledger.")
         if header.get("version") != VERSION:
             raise LedgerError(
-                f"it has the version {header.get('version')!r} where this Tacit reads {VERSION}."
+                f"it has version {header.get('version')!r}, but this Tacit reads version {VERSION}."
             )
         if tuple(header) != _HEADER or as_json(header).encode() != body:
             raise LedgerError(f"its fields must be {', '.join(_HEADER)}.")
@@ -291,7 +293,7 @@ class Ledger:
 def _checked_observer(observer: Any) -> str:
     if not (isinstance(observer, str) and observer.isprintable() and 0 < len(observer) <= 200):
         raise LedgerError(
-            f"the observer is {observer!r}: say in one short line who sees what is released, for"
-            " instance 'the server'."
+            f"the observer is {observer!r}: say in one short line who sees the released values,"
+            " for instance 'the server'."
         )
     return observer

@@ -1,7 +1,8 @@
-"""What a ledger's lines say: the charges, which of them are done, and what they add up to.
+"""The contents of a ledger: the charges, which of them are done, and their total.
 
-A line that no ledger writes is refused, with a reason. Thousands of charges share few events, so
-an event is read once for its text; a label is checked by one pattern and read when it is asked for.
+Any line that a ledger would not write is refused with a reason. Thousands of charges share a few
+events, so each distinct event text is parsed once. A label is checked by a regular expression and
+parsed only when it is needed.
 """
 
 import json
@@ -35,11 +36,11 @@ _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 
 
 def from_json(text: bytes) -> object:
-    """What ``text`` says, or a LedgerError if it is no JSON."""
+    """Parse JSON, or raise a LedgerError."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise LedgerError("it is not JSON that can be read.") from error
+        raise LedgerError("it is not valid JSON.") from error
 
 
 def charge_line(number: int, event: dp_event.DpEvent, label: Label) -> str:
@@ -54,7 +55,7 @@ def done_line(number: int) -> str:
 
 
 class SharedEvent:
-    """An event and how often it is charged."""
+    """An event and the number of its charges."""
 
     __slots__ = ("count", "event", "text")
 
@@ -62,18 +63,18 @@ class SharedEvent:
         self.event = decode_event(from_json(text))
         self.text = as_json(encode_event(self.event))
         if self.text.encode() != text:
-            raise LedgerError("its event is not written as a ledger writes it.")
+            raise LedgerError("its event is not in the form that a ledger writes.")
         self.count = 0
 
     def leaves(self) -> Iterator[tuple[str, dp_event.DpEvent, int]]:
-        """The mechanisms of one charge: text, event and how often."""
+        """The mechanisms of one charge: text, event and count."""
         for leaf, times in _leaves(self.event, 1):
             whole = leaf is self.event
             yield self.text if whole else as_json(encode_event(leaf)), leaf, times
 
 
 class Book:
-    """The state of a ledger after the lines that it absorbed."""
+    """The state of a ledger after the lines that were read so far."""
 
     def __init__(self) -> None:
         self.done = bytearray()
@@ -85,12 +86,12 @@ class Book:
         return len(self._charged)
 
     def absorb(self, body: bytes) -> None:
-        """Take one line into account."""
+        """Update the state by one line."""
         if charge := _CHARGE.fullmatch(body):
             number, text, label = charge.groups()
             if number != b"%d" % len(self._charged):
                 raise LedgerError(
-                    f"charge {number.decode()} stands where {len(self._charged)} is due."
+                    f"it is charge {number.decode()}, but charge {len(self._charged)} must follow."
                 )
             event = self._events.get(text)
             if event is None:
@@ -101,10 +102,10 @@ class Book:
         elif done := _DONE.fullmatch(body):
             which = int(done[1])
             if which >= len(self.done) or self.done[which]:
-                raise LedgerError(f"charge {which} is not there to be done, or is done twice.")
+                raise LedgerError(f"charge {which} does not exist or is already done.")
             self.done[which] = 1
         else:
-            raise LedgerError("it is not a line that a ledger writes.")
+            raise LedgerError("it is neither a charge nor a done line.")
 
     def event(self, number: int) -> dp_event.DpEvent:
         """The event of a charge."""
@@ -116,12 +117,12 @@ class Book:
         return label
 
     def find(self, wanted: Label) -> list[int]:
-        """The charges whose label holds all of these values."""
+        """The charges whose label has all of these values."""
         keys = tuple(sorted(wanted))
         return self._indexes.setdefault(keys, _Index(keys)).find(wanted, self)
 
     def spent(self) -> dp_event.DpEvent:
-        """All charges as one event, each mechanism once with its count, in order of appearance."""
+        """All charges as one event: each mechanism once with its count, in order of appearance."""
         counts: dict[str, tuple[dp_event.DpEvent, int]] = {}
         for shared in self._events.values():
             for text, leaf, times in shared.leaves():
@@ -131,7 +132,7 @@ class Book:
 
 
 class _Index:
-    """The charges by the values that they have under some keys, brought up to date when asked."""
+    """An index of the charges by the values of some label keys, updated on each search."""
 
     def __init__(self, keys: tuple[str, ...]) -> None:
         self._keys = keys
@@ -147,12 +148,12 @@ class _Index:
         return list(self._found.get(self._values(wanted), []))
 
     def _values(self, label: Label) -> tuple[tuple[type, Scalar], ...]:
-        # 1, 1.0 and True are equal in Python but not in a ledger.
+        # 1, 1.0 and True are equal in Python but different in a ledger.
         return tuple((type(label[key]), label[key]) for key in self._keys)
 
 
 def _leaves(event: dp_event.DpEvent, times: int) -> Iterator[tuple[dp_event.DpEvent, int]]:
-    """The mechanisms that are composed in ``event``, with how often each takes place."""
+    """The mechanisms composed in ``event``, each with its count."""
     match event:
         case dp_event.NoOpDpEvent():
             return
@@ -166,7 +167,7 @@ def _leaves(event: dp_event.DpEvent, times: int) -> Iterator[tuple[dp_event.DpEv
 
 
 def checked_label(label: Any, what: str = "label") -> dict[str, Scalar]:
-    """A copy of a label, or one sentence that says what a label may hold."""
+    """Return a copy of a valid label, or raise an error that says what a label may hold."""
     if not isinstance(label, Mapping):
         raise LedgerError(f"the {what} must map names to values, not be a {type(label).__name__}.")
     for key, value in label.items():
@@ -178,5 +179,5 @@ def checked_label(label: Any, what: str = "label") -> dict[str, Scalar]:
                 f"the {what} {key!r} is a {kind.__name__}: give a string, int, float, bool or None."
             )
         if (kind is float and not math.isfinite(value)) or (kind is int and abs(value) >= 2**64):
-            raise LedgerError(f"the {what} {key!r} must be finite, and below 2**64 if whole.")
+            raise LedgerError(f"the {what} {key!r} must be finite; an integer must be below 2**64.")
     return dict(label)

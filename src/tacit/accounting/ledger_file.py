@@ -1,13 +1,13 @@
-"""The file under a ledger: JSON lines in a hash chain, one writer, on disk before it returns.
+"""The file of a ledger: JSON lines in a hash chain, with one writer and a disk sync per write.
 
 A line is a JSON object whose last field is its hash:
 
     {"kind":"done","id":7,"hash":"5f0c..."}
 
-The hash is SHA-256 over the hash of the line before (64 zeros for the first) and the line's bytes
-without the hash field, so a changed, moved, added or missing line breaks the chain where it stands.
-A line is written in one append and ends in a newline, so bytes after the last newline are a write
-that never finished: those, and nothing else, may be cut off.
+The hash is SHA-256 over the hash of the previous line (64 zeros for the first) and the bytes of the
+line without its hash field. So a changed, moved, added or missing line breaks the chain at its
+position. A line is written in one append and ends in a newline, so bytes after the last newline are
+an unfinished write. Only these bytes may be cut off.
 """
 
 import fcntl
@@ -28,26 +28,26 @@ _LINE_END: Final = re.compile(rb'"hash":"[0-9a-f]{64}"\}')
 
 
 def seal(body: bytes, previous: bytes) -> tuple[bytes, bytes]:
-    """The line of ``body``, a JSON object as text, and its hash."""
+    """The line for ``body`` (the text of a JSON object), and its hash."""
     digest = _digest(body, previous)
     return b'%b,"hash":"%b"}\n' % (body[:-1], digest), digest
 
 
 def unsealed(data: bytes, path: Path) -> Iterator[tuple[int, bytes, bytes]]:
-    """The number, body and hash of each finished line of a ledger's ``data``."""
+    """The number, body and hash of each complete line of a ledger's ``data``."""
     previous = GENESIS
     *lines, torn = data.split(b"\n")
     for number, line in enumerate(lines, 1):
         body = line[:-75] + b"}"
         digest = _digest(body, previous)
         if line[-75:] != b',"hash":"%b"}' % digest:
-            raise damaged(path, number, "its hash does not follow from what is written there")
+            raise damaged(path, number, "its hash does not match its content")
         yield number, body, digest
         previous = digest
     for end in _LINE_END.finditer(torn):
         whole = _digest(torn[: end.start() - 1] + b"}", previous) == end[0][8:-2]
-        if whole and end.end() < len(torn):  # a torn write is never longer than its line
-            raise damaged(path, len(lines) + 1, "its end of line is overwritten")
+        if whole and end.end() < len(torn):  # an unfinished write is never longer than its line
+            raise damaged(path, len(lines) + 1, "its newline is overwritten")
 
 
 def _digest(body: bytes, previous: bytes) -> bytes:
@@ -55,10 +55,10 @@ def _digest(body: bytes, previous: bytes) -> bytes:
 
 
 def damaged(path: Path, number: int, reason: str) -> LedgerError:
-    """The refusal of a ledger whose line ``number`` cannot be believed."""
+    """The error for a ledger whose line ``number`` is invalid."""
     return LedgerError(
-        f"the ledger {path} is damaged at line {number}: {reason}; put back a copy that is whole,"
-        " and count everything charged since then as spent."
+        f"the ledger {path} is damaged at line {number}: {reason}; restore an undamaged copy, and"
+        " count everything charged since then as spent."
     )
 
 
@@ -71,7 +71,7 @@ def read_file(path: Path) -> bytes:
 
 
 def create_file(path: Path, line: bytes) -> None:
-    """Put a file of one line at ``path``: after a crash it is there in full or not at all."""
+    """Create a file of one line atomically: after a crash it is complete or does not exist."""
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
@@ -83,17 +83,17 @@ def create_file(path: Path, line: bytes) -> None:
             Path(name).unlink()
     except FileExistsError as error:
         raise LedgerError(
-            f"there is already a file at {path}: open that ledger, or give another path."
+            f"the file {path} already exists: open that ledger, or give another path."
         ) from error
     except OSError as error:
         raise _unusable(path, "created", error) from error
 
 
 class LedgerFile:
-    """A ledger's file in the hands of its one writer.
+    """The file of a ledger, opened and locked by its only writer.
 
-    A failed write closes it: whether those bytes are on disk is then unknown, and only reading the
-    file again can tell.
+    A failed write closes the file: it is then unknown whether the bytes are on disk, and the file
+    must be read again.
     """
 
     def __init__(self, path: Path) -> None:
@@ -110,13 +110,13 @@ class LedgerFile:
             self._file.close()
             if isinstance(error, BlockingIOError):
                 raise LedgerError(
-                    f"another writer holds the ledger {path}: wait until it is closed, or open it"
-                    " for reading only."
+                    f"another process is writing to the ledger {path}: wait until it has closed"
+                    " the file, or open it for reading only."
                 ) from error
             raise _unusable(path, "locked", error) from error
 
     def read(self) -> bytes:
-        """All that is in the file, torn end included."""
+        """The whole content of the file, including an unfinished last line."""
         try:
             data = self._file.readall()
         except OSError as error:
@@ -125,10 +125,10 @@ class LedgerFile:
         return data
 
     def settle(self) -> int | None:
-        """Make sure of what was read; the number of torn bytes cut off the end, None if none.
+        """Cut off an unfinished last line, sync the file, and return the number of bytes cut.
 
-        A writer that was killed may have left lines that the disk does not have yet. From here on
-        they count, so they must not vanish either.
+        A killed writer may have left lines that are not on disk yet. They count from now on, so
+        they must not get lost. Returns None if nothing was cut.
         """
         with self.writing():
             torn = os.fstat(self._file.fileno()).st_size - self._size
@@ -143,12 +143,12 @@ class LedgerFile:
         return torn or None
 
     def append(self, data: bytes) -> None:
-        """Write ``data`` at the end and wait until the disk has it; inside ``writing()``."""
+        """Append ``data`` and wait until it is on disk; call it inside ``writing()``."""
         found = os.fstat(self._file.fileno())
         if found.st_size != self._size or found.st_nlink == 0:
             raise LedgerError(
-                f"the ledger {self.path} was changed or removed by someone else while it was open:"
-                " nothing was written; look into it before you open it again."
+                f"another program changed or removed the ledger {self.path} while it was open:"
+                " nothing was written; find out why before you open it again."
             )
         rest = memoryview(data)
         while rest:
@@ -158,7 +158,7 @@ class LedgerFile:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Check that the file is still ours; close it for good if anything inside fails."""
+        """Check that this process may write; close the file if anything inside fails."""
         if self._file.closed:
             raise LedgerError(f"the ledger {self.path} is closed: open it again to write.")
         if os.getpid() != self._owner:
@@ -176,7 +176,7 @@ class LedgerFile:
             raise
 
     def close(self) -> None:
-        """Let go of the file and of the lock."""
+        """Close the file and release the lock."""
         if self._file.closed:
             return
         if os.getpid() == self._owner:  # a forked process would unlock its parent's file
@@ -185,7 +185,7 @@ class LedgerFile:
 
 
 def _sync(handle: int) -> None:
-    if sys.platform == "darwin":  # fsync leaves the data in the drive's own cache there
+    if sys.platform == "darwin":  # on macOS, fsync leaves the data in the cache of the drive
         fcntl.fcntl(handle, fcntl.F_FULLFSYNC)
     else:
         os.fsync(handle)

@@ -1,7 +1,7 @@
-"""Dominating pairs: the masses of a privacy loss between edges, under P and under Q.
+"""Dominating pairs (P, Q): the probability of the privacy loss between edges, under P and under Q.
 
-A pair answers ``masses(edges)``: the P- and the Q-mass of the loss in (-inf, e0], (e0, e1], ...,
-(e_last, inf). Sampling, swapping and symmetrising are wrappers around a base pair.
+``masses(edges)`` gives the probability, under P and under Q, that the loss lies in (-inf, e0],
+(e0, e1], ..., (e_last, inf). Sampling, swapping and symmetrising are wrappers around a base pair.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ Floats = NDArray[np.float64]
 
 
 class Pair(Protocol):
-    """A pair (P, Q) seen through its privacy loss."""
+    """A pair (P, Q), described by its privacy loss distribution."""
 
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
-        """P- and Q-mass in the len(edges) + 1 cells that the edges make."""
+        """Probability under P and under Q of the len(edges) + 1 cells between the edges."""
         ...
 
     def span(self, below: float, above: float) -> tuple[float, float]:
-        """Two losses: P lies below the first and above the second with at most this mass."""
+        """Losses (low, high): P has at most mass ``below`` under low and ``above`` over high."""
         ...
 
 
 def dominating_pairs(leaf: Leaf, relation: Relation) -> tuple[Pair, Pair]:
-    """The pairs for the two directions of the relation; equal when it is symmetric."""
+    """The pairs for the two directions of the relation; they are equal if it is symmetric."""
     base: Pair
     if leaf.kind == "gaussian":
         base = GaussianPair(leaf.size)
@@ -57,7 +57,7 @@ class GaussianPair:
     mu: float
 
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
-        """Differences of the normal distribution function, from the nearer tail."""
+        """Differences of the normal distribution function, computed from the nearer tail."""
         points = edges / self.mu + self.mu / 2
         return _normal_cells(points - self.mu), _normal_cells(points)
 
@@ -69,7 +69,7 @@ class GaussianPair:
 
 @dataclass(frozen=True)
 class LaplacePair:
-    """Two Laplace laws a distance ``epsilon`` scales apart: atoms at +-epsilon, smooth between."""
+    """Two Laplace distributions, shifted by ``epsilon`` scales; the loss has atoms at +-epsilon."""
 
     epsilon: float
 
@@ -121,14 +121,14 @@ class PurePair:
 class SampledPair:
     """(rate P + (1 - rate) Q, Q): the loss l becomes log(1 - rate + rate exp(l)).
 
-    The base is one of the symmetric pairs above: its loss under Q is its loss under P turned.
+    The base is one of the symmetric pairs above: its loss under Q is minus its loss under P.
     """
 
     base: Pair
     rate: float
 
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
-        """The base's masses between the losses that sampling maps onto the edges."""
+        """The masses of the base between the losses that sampling maps to the edges."""
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             small = np.log1p(np.expm1(np.minimum(edges, 30.0)) / self.rate)
             large = edges - math.log(self.rate)  # exp(-30) is below rounding
@@ -138,7 +138,7 @@ class SampledPair:
         return self.rate * p + (1 - self.rate) * q, q
 
     def span(self, below: float, above: float) -> tuple[float, float]:
-        """Images of base losses: Q decides the lower end and P the upper."""
+        """Images of base losses: the lower end comes from Q, the upper end from P."""
         low, high = -self.base.span(below, below)[1], self.base.span(below, above)[1]
         return self._image(low), self._image(high)
 
@@ -158,23 +158,23 @@ class SwappedPair:
     base: SampledPair
 
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
-        """The base's masses with the sign of the loss turned."""
+        """The masses of the base with the sign of the loss reversed."""
         p, q = self.base.masses(-edges[::-1])
         return q[::-1], p[::-1]
 
     def span(self, below: float, above: float) -> tuple[float, float]:
-        """Q's losses with the sign turned."""
+        """The losses under Q with the sign reversed."""
         return self.base.swapped_span(below, above)
 
 
 @dataclass(frozen=True)
 class SymmetricPair:
-    """The base above loss 0, the base swapped below, and what is left at 0."""
+    """The base above loss 0, the swapped base below 0, and the remaining mass at 0."""
 
     base: SampledPair
 
     def masses(self, edges: Floats) -> tuple[Floats, Floats]:
-        """Masses for edges that hold 0 (every grid does)."""
+        """Masses for edges that include 0 (those of every grid do)."""
         zero = int(np.searchsorted(edges, 0.0))
         p_up, q_up = self.base.masses(edges[zero:])
         p_down, q_down = SwappedPair(self.base).masses(edges[: zero + 1])

@@ -1,19 +1,20 @@
-"""Numerical composition of privacy loss distributions, for any mix of leaves (specification 0.4c).
+"""Numerical composition of privacy loss distributions (PLD), for any mix of leaves.
 
-Every leaf has a dominating pair, every pair becomes a law on one grid (``grid.on_grid``), which
-dominates it, and self-composition is one FFT.
+Every leaf has a dominating pair. Every pair is discretised on one grid such that the result
+dominates it (``grid.on_grid``). Self-composition is one FFT.
 
-Three things make the result sharp and sound at every scale, from epsilon 1e-3 to 1e5:
+Three things make the result tight and valid at every scale, from epsilon 1e-3 to 1e5:
 
-- cells are integrated, not differenced from a profile, so tiny masses keep their digits;
+- the mass of a cell is integrated, not computed as a difference of a profile, so tiny masses keep
+  their digits;
 - the distribution is tilted by exp(theta * loss) before the FFT and back afterwards, so the part
-  that decides delta is its bulk; what rounding can add is bounded and added to every cell;
-- the grid step follows from the answer's own size and the number of compositions.
+  that decides delta has most of the mass; a bound on the rounding error is added to every cell;
+- the grid step follows from the size of the answer and the number of compositions.
 
-Sampling. Poisson under add-remove: both directions are composed and the worse is taken. Fixed size
-and Poisson under replace-one: by overlapping mixtures (Balle, Barthe, Gaboardi 2018) one step is
-dominated for losses above 0 by (rate P + (1 - rate) Q, Q), and below 0 by the same pair swapped,
-because the relation is symmetric; the rest of the mass is at 0.
+Sampling. Poisson under add-remove: both directions are composed, and the larger epsilon counts.
+Fixed size and Poisson under replace-one: by overlapping mixtures (Balle, Barthe, Gaboardi 2018) one
+step is dominated by (rate P + (1 - rate) Q, Q) for losses above 0 and, because the relation is
+symmetric, by the swapped pair for losses below 0; the remaining mass is at 0.
 """
 
 from __future__ import annotations
@@ -35,17 +36,17 @@ from tacit.errors import TacitError
 
 Floats = NDArray[np.float64]
 
-_PRECISION = 1e-5  # the relative error of epsilon that the grid step is chosen for
+_PRECISION = 1e-5  # target for the relative error of epsilon; it decides the grid step
 _COARSE_CELLS = 2_000
 _MAX_CELLS = 1 << 22
 _MAX_FINER_CELLS = 1 << 19
-_LARGEST_SIZE = 1e6  # losses of 1e12 and more have no digits left for a grid
-_LEAST_DELTA = 1e-200  # far tails are held in double precision
-_CUT = 1e-6  # the share of delta that is spent on cutting off large losses
-_LIFT = 1e-4  # the mass of small losses that is lifted to one point
-_MOST_COMPOSITIONS = 10**12  # rounding adds up
-_ROUNDING = 1e-15  # what rounding can take from the loss, or from log delta, of one composition
-_TAIL = 1e-18  # mass of the tilted distribution outside the FFT's window
+_LARGEST_SIZE = 1e6  # losses of 1e12 and more are too large for a grid in double precision
+_LEAST_DELTA = 1e-200  # smaller tails cannot be represented in double precision
+_CUT = 1e-6  # share of delta reserved for truncating large losses
+_LIFT = 1e-4  # mass of small losses that is moved up to one point
+_MOST_COMPOSITIONS = 10**12  # rounding errors add up
+_ROUNDING = 1e-15  # bound on the rounding error of the loss or log delta of one composition
+_TAIL = 1e-18  # mass of the tilted distribution outside the window of the FFT
 
 
 def pld_epsilon(leaves: Sequence[Leaf], delta: float, relation: Relation) -> float:
@@ -58,16 +59,16 @@ def pld_epsilon(leaves: Sequence[Leaf], delta: float, relation: Relation) -> flo
         return pure_sum(leaves)
     if delta < _LEAST_DELTA:
         raise TacitError(
-            f"delta {delta:g} is below what numerical composition resolves: give {_LEAST_DELTA:g}"
-            " or more, or 0."
+            f"delta {delta:g} is too small for numerical composition: give {_LEAST_DELTA:g} or"
+            " more, or 0."
         )
-    if max(leaf.size for leaf in leaves) > _LARGEST_SIZE:  # sampling does not matter any more
+    if max(leaf.size for leaf in leaves) > _LARGEST_SIZE:  # here sampling makes no difference
         plain = [replace(leaf, sampled="no", rate=1.0) for leaf in leaves]
         return min(zcdp_epsilon(plain, delta), pure_sum(leaves))
     counts = [leaf.count for leaf in leaves]
     if sum(counts) > _MOST_COMPOSITIONS:
         raise TacitError(
-            f"{sum(counts):,} releases are more than numerical composition resolves: at most"
+            f"{sum(counts):,} releases are too many for numerical composition: at most"
             f" {_MOST_COMPOSITIONS:,} can be accounted for."
         )
     directions = zip(*(dominating_pairs(leaf, relation) for leaf in leaves), strict=True)
@@ -78,7 +79,7 @@ def pld_epsilon(leaves: Sequence[Leaf], delta: float, relation: Relation) -> flo
 
 
 def pure_sum(leaves: Sequence[Leaf]) -> float:
-    """Epsilon at delta 0 by adding up; infinite when a Gaussian is among the leaves."""
+    """Epsilon at delta 0 by basic composition; infinite if any leaf is Gaussian."""
     return math.fsum(
         math.inf if leaf.kind in ("gaussian", "none") else leaf.count * _pure_epsilon(leaf)
         for leaf in leaves
@@ -97,11 +98,12 @@ def _pure_epsilon(leaf: Leaf) -> float:
 def _epsilon(
     pairs: Sequence[Pair], counts: Sequence[int], delta: float, *, enough: float = 0.0
 ) -> float:
-    """An upper bound on epsilon, as sharp as the grid; any bound below ``enough`` will do."""
+    """An upper bound on epsilon, as tight as the grid allows; below ``enough`` it may be loose."""
     total = sum(counts)
     rounding = _ROUNDING * total
     delta *= math.exp(-rounding)
-    # Lifting a mass m from below multiplies delta by at most 1 + m a step; mass above adds to it.
+    # Moving up a mass m of small losses multiplies delta by at most 1 + m per composition. The
+    # truncated mass of large losses adds to delta.
     spans = [pair.span(_LIFT / total, _CUT * delta / total) for pair in pairs]
     widths = [max(high - low, 1e-9 * max(high, -low), 1e-300) for low, high in spans]
     coarse = [
@@ -114,7 +116,7 @@ def _epsilon(
     step = max(_first_step(rough, theta, total), max(widths) / _MAX_CELLS)
     found, lowest = _composed(pairs, counts, delta, spans, theta, step)
     if enough < found and (found < rough / 2 or found <= lowest):
-        # The order was chosen, and the grid made, for another epsilon.
+        # theta and the grid were chosen for a different epsilon: repeat with better ones.
         theta = _saddle(coarse, counts, max(found, step))
         step = max(_first_step(max(found, step), theta, total), max(widths) / _MAX_FINER_CELLS)
         found = min(found, _composed(pairs, counts, delta, spans, theta, step)[0])
@@ -129,7 +131,7 @@ def _composed(
     theta: float,
     step: float,
 ) -> tuple[float, float]:
-    """Epsilon on a grid of this step, or a coarser one if that is too long, and its lower limit."""
+    """Epsilon on a grid of this step (coarser if it has too many cells), and its lower limit."""
     while True:
         laws = [on_grid(pair, step, span) for pair, span in zip(pairs, spans, strict=True)]
         if sum(counts) == 1:
@@ -150,10 +152,10 @@ def _composed(
 
 
 def _first_step(epsilon: float, theta: float, total: int) -> float:
-    """A grid step h for the precision asked for.
+    """The grid step h for the target precision.
 
-    Rounding up adds about (1 + theta) h^2 / 8 a composition where a law is smooth over h, and never
-    more than h; the answer itself is some thousand steps away.
+    Discretisation adds about (1 + theta) h^2 / 8 per composition if the density is smooth at scale
+    h, and never more than h. Epsilon itself is some thousand steps.
     """
     smooth = math.sqrt(8 * _PRECISION * epsilon / (total * (1 + theta)))
     return max(min(smooth, epsilon / 4_000), 10 * _PRECISION * epsilon / total)
@@ -173,13 +175,13 @@ def _chernoff(laws: Sequence[GridLaw], counts: Sequence[int], delta: float) -> t
         return (_cumulant(laws, counts, theta) - math.log(finite)) / theta
 
     best = _least(bound)
-    # Where the loss is bounded the best order is infinite: stop where more gains nothing.
+    # For a bounded loss the best order is infinite: stop when a larger order no longer helps.
     order = min(best, math.log(max(10.0, 4 * -math.log(finite) / max(bound(best), 1e-300))))
     return math.exp(order), bound(order)
 
 
 def _saddle(laws: Sequence[GridLaw], counts: Sequence[int], epsilon: float) -> float:
-    """The order that puts the tilted mean at epsilon, or near it."""
+    """The order at which the mean of the tilted distribution is epsilon, or close to it."""
 
     def log_delta(log_theta: float) -> float:
         theta = math.exp(log_theta)
@@ -206,7 +208,7 @@ def _infinite(laws: Sequence[GridLaw], counts: Sequence[int]) -> float:
 
 
 def _window(laws: Sequence[GridLaw], counts: Sequence[int], theta: float) -> tuple[int, int]:
-    """Grid indices that hold all of the tilted composition but ``_TAIL`` on either side."""
+    """Grid indices that cover the tilted composition except for ``_TAIL`` on either side."""
     spread = 0.0
     for count, law in zip(counts, laws, strict=True):
         weights = law.tilted(theta)
@@ -236,8 +238,8 @@ def _compose_tilted(
 ) -> tuple[Floats, float]:
     """The tilted composition over the window, and a bound on the rounding error of each cell.
 
-    A cell's error is at most the mean over frequencies of the error of the product there: every
-    factor carries a few log2(n) roundings, its power multiplies them by the count.
+    The error of a cell is at most the mean, over all frequencies, of the error of the product.
+    Every factor has an error of a few log2(n) roundings, and its power multiplies it by the count.
     """
     low, high = window
     size = fft.next_fast_len(high - low + 1, real=True)

@@ -1,7 +1,7 @@
-"""Renyi and zero-concentrated accounting (specification 0.2 to 0.4b).
+"""Renyi DP (RDP) and zero-concentrated DP (zCDP) accountants.
 
-These are never tighter than the exact profile or the PLD. They are here to compare with, and to
-state the numbers that papers print, each under its own name.
+They are never tighter than the exact Gaussian profile or the PLD. They are here for comparison, and
+to reproduce the numbers that papers print.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def rdp_to_eps_mironov(alpha: float, rdp: float, delta: float) -> float:
 
 
 def rdp_to_eps(alpha: float, rdp: float, delta: float) -> float:
-    """The tighter, equally sound conversion of Canonne, Kamath and Steinke."""
+    """The tighter conversion of Canonne, Kamath and Steinke (also an upper bound)."""
     return rdp + math.log1p(-1 / alpha) - (math.log(delta) + math.log(alpha)) / (alpha - 1)
 
 
@@ -52,10 +52,10 @@ def zcdp_to_eps_tight(rho: float, delta: float) -> float:
 
 
 def zcdp_epsilon(leaves: Sequence[Leaf], delta: float) -> float:
-    """zCDP of unsampled Gaussian, Laplace and pure leaves; it knows no amplification."""
+    """zCDP of Gaussian, Laplace and pure leaves without sampling; it has no amplification."""
     if any(leaf.sampled != "no" for leaf in leaves):
         raise TacitError(
-            "zCDP knows no amplification by sampling: use the accountant pld, rdp or best."
+            "zCDP has no amplification by sampling: use the accountant pld, rdp or best."
         )
     rho = math.fsum(
         leaf.count * (math.inf if leaf.kind == "none" else leaf.size**2 / 2) for leaf in leaves
@@ -72,10 +72,10 @@ def rdp_epsilon(
     mironov: bool = False,
     orders: Sequence[int] = ORDERS,
 ) -> float:
-    """The best epsilon over integer orders, by either bound and either conversion.
+    """The smallest epsilon over integer orders, with a choice of bound and of conversion.
 
-    ``wang`` takes the general bound for sampling without replacement, which has a floor; otherwise
-    its strengthened form for the Gaussian is used.
+    ``wang`` uses the general bound for sampling without replacement, which does not go to zero as
+    the noise grows; otherwise the stronger bound for Gaussian noise is used.
     """
     if any(leaf.kind == "none" for leaf in leaves):
         return math.inf
@@ -114,7 +114,7 @@ def wang_wor(mu: float, gamma: float, alpha: int) -> float:
 
 
 def wang_floor(gamma: float, alpha: int) -> float:
-    """What Wang's bound tends to as the noise grows without end."""
+    """The limit of Wang's bound as the noise goes to infinity."""
     j = np.arange(3, alpha + 1)
     if not len(j):
         return 0.0
@@ -124,7 +124,7 @@ def wang_floor(gamma: float, alpha: int) -> float:
 
 
 def alpha_star(epsilon: float, delta: float) -> int:
-    """The single order at which AdaptDP-FedAvg's paper converts: half of epsilon pays for it."""
+    """The order of the RDP conversion in the AdaptDP-FedAvg paper; it costs half of epsilon."""
     return 1 + math.ceil(2 * math.log(1 / delta) / epsilon)
 
 
@@ -137,12 +137,12 @@ def _leaf_rdp(leaf: Leaf, relation: Relation, orders: tuple[int, ...]) -> tuple[
         log_sum = np.logaddexp(leaf.size * alphas, leaf.size * (1 - alphas))
         return tuple((log_sum - np.logaddexp(0.0, leaf.size)) / (alphas - 1))
     if leaf.kind == "pure":
-        raise TacitError("RDP of a sampled pure mechanism is not offered: use pld or best.")
+        raise TacitError("RDP of a sampled pure mechanism is not supported: use pld or best.")
     return _library_rdp(leaf, relation, orders)
 
 
 def _library_rdp(leaf: Leaf, relation: Relation, orders: tuple[int, ...]) -> tuple[float, ...]:
-    """The curve of one leaf by dp_accounting's RDP accountant."""
+    """The RDP curve of one leaf by the accountant of dp_accounting."""
     from dp_accounting import NeighboringRelation, dp_event
     from dp_accounting.rdp import RdpAccountant
 
@@ -156,7 +156,7 @@ def _library_rdp(leaf: Leaf, relation: Relation, orders: tuple[int, ...]) -> tup
     neighbours = NeighboringRelation.ADD_OR_REMOVE_ONE
     if leaf.sampled == "poisson":
         if relation == "replace-one":
-            raise TacitError("RDP of Poisson sampling under replace-one is not offered: use pld.")
+            raise TacitError("RDP of Poisson sampling under replace-one is not supported: use pld.")
         event = dp_event.PoissonSampledDpEvent(leaf.rate, event)
     elif leaf.sampled == "fixed":
         from tacit.accounting.events import FixedSize
@@ -166,10 +166,10 @@ def _library_rdp(leaf: Leaf, relation: Relation, orders: tuple[int, ...]) -> tup
         neighbours = NeighboringRelation.REPLACE_ONE
     curve = Curve(list(orders), neighbours)
     if not curve.supports(event):
-        raise TacitError(f"RDP of a sampled {leaf.kind} mechanism is not offered: use pld.")
+        raise TacitError(f"RDP of a sampled {leaf.kind} mechanism is not supported: use pld.")
     try:
         return curve.compose(event).values()
-    except (ValueError, OverflowError):  # its differences of cumulants vanish: count no sampling
+    except (ValueError, OverflowError):  # its differences of cumulants cancel: ignore the sampling
         return tuple(a * leaf.size**2 / 2 for a in orders)
 
 

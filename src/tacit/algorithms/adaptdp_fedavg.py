@@ -1,4 +1,6 @@
-"""AdaptDP-FedAvg: the clip radius from a private root-mean-square gradient norm (paper 000).
+"""AdaptDP-FedAvg: the clip radius from a private root-mean-square gradient norm
+(Fukami, Murata and Niwa, "Adaptive Clipping for Differential Private Federated Learning in
+Interpolation Regimes", TMLR, openreview.net/forum?id=vvSHlH3a8V).
 
     phase measure   client   s = mean of min(|grad l_z(x)|^2, G^2) + noise      (one scalar)
                     server   C = min( sqrt(max(0, 2 tau (mean s + nu))), G )
@@ -18,70 +20,61 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from tacit import local, random_numbers, tree
+from tacit import local, tree
 from tacit.accounting.guarantee import Relation
 from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase
 from tacit.algorithms.dp_fedavg_record import Batches, record_batch
 from tacit.bounds import Clip, ClipScalar
 from tacit.diagnostics import quantile_mean_ratios
-from tacit.errors import TacitError
-from tacit.mechanisms import Gaussian, NoNoise
 from tacit.population import Population
-from tacit.release import Release
+from tacit.release import Release, gaussian_noise
 from tacit.sampling import FixedBatch, FullBatch
 from tacit.tasks.base import Params, Record, Task
 from tacit.tree import Tree
+from tacit.validation import AtLeastOne, OneOrMore, Positive, Share
 
 
 class State(NamedTuple):
     """The model, the round, the radius, and the sum of averaged local iterates if it is wanted."""
 
     params: Params
-    round: Array
     radius: Array
     visited: Tree
+    round: Array | int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdaptDPFedAvg(Algorithm):
     """Record-level DP-FedAvg that finds its clip radius itself, up to the cap ``max_radius``."""
 
-    local_steps: int = 20
-    local_lr: float = 0.1
+    local_steps: AtLeastOne = 20
+    local_lr: Positive = 0.1
     batch_size: int | None = 100
     batches: Batches = "fixed"
-    max_radius: float = 1.0  # G
-    tau: float = 1.0
-    failure: float = 0.01  # u
+    max_radius: Positive = 1.0  # G
+    tau: OneOrMore = 1.0
+    failure: Share = 0.01  # u
     radius_batch: int | None = None  # all records
-    radius_share: float = 0.1
+    radius_share: Share = 0.1
     ball: float | None = None
     output: Literal["last", "average"] = "last"
     noise: float = 0.0
     radius_noise: float = 0.0
-    rounds: int | None = None
     relation: Relation = "replace-one"
-
-    def __post_init__(self) -> None:
-        if self.tau < 1:
-            raise TacitError(f"tau is {self.tau}; give at least 1.")
-        if not 0 < self.failure < 1 or not 0 < self.radius_share < 1:
-            raise TacitError("failure and radius_share lie between 0 and 1.")
-        if self.local_steps < 1 or not 0 < self.local_lr < math.inf:
-            raise TacitError("give at least one local step, and a positive local_lr.")
+    uses_problem: ClassVar[bool] = True  # nu depends on the number of rounds
 
     @property
     def measure(self) -> Release:
         """The mean of clipped squared norms."""
         return Release(
             bound=ClipScalar(self.max_radius**2),
-            mechanism=Gaussian(self.radius_noise) if self.radius_noise else NoNoise(),
+            mechanism=gaussian_noise(self.radius_noise),
             at="step",
             unit="record",
             batch=FullBatch() if self.radius_batch is None else FixedBatch(self.radius_batch),
@@ -92,7 +85,7 @@ class AdaptDPFedAvg(Algorithm):
         """K noisy gradients a round; the bound's radius is the cap, C_r replaces it."""
         return Release(
             bound=Clip(self.max_radius),
-            mechanism=Gaussian(self.noise) if self.noise else NoNoise(),
+            mechanism=gaussian_noise(self.noise),
             at="step",
             unit="record",
             times=self.local_steps,
@@ -101,17 +94,10 @@ class AdaptDPFedAvg(Algorithm):
 
     def lift(self, population: Population) -> float:
         """nu: what keeps the noise on the scalars from pulling the radius down."""
-        if self.rounds is None:
-            raise TacitError("AdaptDP-FedAvg must know its rounds: plan it, or give rounds=.")
         drawn = [float(self.measure.batch.expected(n)) for n in population.sizes]
         clients = population.clients
         variance = sum((self.radius_noise / n) ** 2 for n in drawn) / clients
-        return radius_lift(variance, clients, self.rounds, self.failure, self.max_radius)
-
-    def floor(self, population: Population) -> float:
-        """The least radius that noise leaves, over the cap: near 1 nothing adapts any more."""
-        relative = 2 * self.tau * self.lift(population) / self.max_radius**2
-        return min(1.0, math.sqrt(relative))
+        return radius_lift(variance, clients, self.known.rounds, self.failure, self.max_radius)
 
     def phases(self, task: Task, population: Population) -> tuple[Phase, ...]:
         """Measure the radius, then train inside it."""
@@ -123,36 +109,25 @@ class AdaptDPFedAvg(Algorithm):
             def norms(records: Record) -> Array:
                 return local.squared_gradient_norms(task, params, records)
 
-            batch_key, noise_key = random_numbers.split(moment.key)
-            scalar = local.private_mean(
-                measured,
-                (batch_key, noise_key),
-                jnp.zeros((), jnp.int32),
-                data,
-                moment.round,
-                norms,
-            )
-            return {"sq_norm": scalar}, state
+            return {"sq_norm": local.private_mean(measured, moment, data, norms)}, state
 
         def train(
             moment: Moment, state: Tree, data: ClientData, sent: Tree
         ) -> tuple[Message, Tree]:
             params, radius = sent
-            last, visited = local.private_steps(
-                task,
-                release,
-                moment.key,
-                params,
-                data,
-                moment.round,
-                step_size=self.local_lr,
-                radius=radius,
+
+            def changes(found: tuple[Params, Params]) -> Tree:
+                last, visited = found
+                changed = {"last": tree.subtract(last, params)}
+                if self.output == "average":
+                    average = tree.scale(1 / self.local_steps, visited)
+                    changed["average"] = tree.subtract(average, params)
+                return changed
+
+            steps = local.private_steps(
+                task, release, moment, params, data, step_size=self.local_lr, radius=radius
             )
-            trained = {"last": tree.subtract(last, params)}
-            if self.output == "average":
-                average = tree.scale(1 / self.local_steps, visited)
-                trained["average"] = tree.subtract(average, params)
-            return {"trained": trained}, state
+            return {"trained": steps.map(changes)}, state
 
         def set_radius(state: State, mean: Message) -> State:
             radius = clip_radius(mean["sq_norm"], nu, self.tau, self.max_radius)
@@ -180,13 +155,13 @@ class AdaptDPFedAvg(Algorithm):
         if self.output == "average":
             here = tree.add(state.params, mean["trained"]["average"])
             visited = tree.add(visited, here)
-        return State(moved, state.round + 1, state.radius, visited)
+        return state._replace(params=moved, visited=visited)
 
     def init(self, params: Params) -> State:
         """The model before the first round."""
         radius = jnp.zeros((), jnp.result_type(*jax.tree.leaves(params)))
         visited = tree.zeros_like(params) if self.output == "average" else ()
-        return State(params, jnp.zeros((), jnp.int32), radius, visited)
+        return State(params, radius, visited)
 
     def model(self, state: Any) -> Params:
         """The last model, or the average over rounds, clients and local iterates."""
@@ -194,11 +169,6 @@ class AdaptDPFedAvg(Algorithm):
             return state.params
         average = tree.scale(1 / jnp.maximum(state.round, 1), state.visited)
         return tree.select(state.round > 0, average, state.params)
-
-    def planned(self, population: Population, rounds: int) -> Self:
-        """nu depends on the number of rounds."""
-        del population
-        return replace(self, rounds=rounds)
 
     @property
     def shares(self) -> Mapping[str, float | None]:
@@ -220,27 +190,6 @@ class AdaptDPFedAvg(Algorithm):
     def oracle(self, task: Task, params: Params, records: Record) -> dict[str, Array]:
         """The quantile-to-mean ratios tau_q of the squared gradient norms."""
         return quantile_mean_ratios(local.squared_gradient_norms(task, params, records))
-
-    def notes(self, population: Population, delta: float) -> list[str]:
-        """Both noises, and the diagnostic of the radius."""
-        del delta
-        if not self.noise or not self.radius_noise:
-            return []
-        return [
-            f"Noise: standard deviation {self.noise:.5g} times the radius on each sum of gradients,"
-            f" {self.radius_noise:.5g} times the squared cap on the sum of squared norms; noise"
-            f" alone keeps the radius above {self.floor(population):.0%} of its cap."
-        ]
-
-    def warnings(self, population: Population) -> list[str]:
-        """Say when the noise floor of the radius leaves nothing to adapt."""
-        floor = self.floor(population)
-        if floor < 0.7:
-            return []
-        return [
-            f"the noise on the scalars alone keeps the radius above {floor:.0%} of its cap, so it"
-            " hardly adapts: give it a larger share, take fewer rounds, or use dp-fedavg-record."
-        ]
 
 
 def radius_lift(

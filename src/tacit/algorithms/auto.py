@@ -4,7 +4,7 @@
              few, up to half of it (``PrivateMean``)
     client   one full-batch gradient on centred unit records, sent at norm 1, or shorter where it
              is below 0.02: a client whose records are learnt has little to say; where the noise
-             decides (few clients, a small budget), the way of 20 local steps, always at norm 1
+             decides (few clients, a small budget), the update after 20 local steps, at norm 1
     server   heavy ball, with a step and a number of rounds that follow from the noise alone
 
 ``protects = "client"``: the server adds the noise to the sum over clients, so a whole client is
@@ -20,25 +20,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import jax
-import jax.numpy as jnp
-from jax import Array
 
-from tacit import local, random_numbers, tree
-from tacit.accounting.guarantee import Relation, Unit
+from tacit import local, tree
+from tacit.accounting.guarantee import Unit
 from tacit.algorithm import ClientData, Message, Moment, Phase
 from tacit.algorithms.auto_base import OneGradient, State, with_prior
 from tacit.bounds import Clip, Normalize
 from tacit.errors import TacitError
-from tacit.mechanisms import Gaussian, NoNoise
 from tacit.population import Population
-from tacit.release import Release
+from tacit.release import Release, gaussian_noise
 from tacit.sampling import Cohort, FullBatch, FullCohort
 from tacit.schedules.auto import FEW
 from tacit.tasks.base import Params, Record, Task
 from tacit.tree import Tree
+from tacit.validation import AtLeastOne, Positive, ZeroToOne
 
 _ENOUGH_RECORDS, _MANY_STEPS = 5, 20
 
@@ -49,23 +47,15 @@ class Auto(OneGradient):
 
     protects: Unit = "client"
     noise_at: Literal["silo", "aggregate"] | None = None  # records: at their silo if not given
-    local_steps: int | None = None  # by the rule if not given
-    local_lr: float = 1.0
-    floor: float = 0.02  # gradients below this norm are sent shorter than 1; 0 sends all at 1
+    local_steps: AtLeastOne | None = None  # by the rule if not given
+    local_lr: Positive = 1.0
+    floor: ZeroToOne = 0.02  # gradients below this norm are sent shorter than 1; 0 sends all at 1
     clients_per_round: Cohort = field(default_factory=FullCohort)
-    relation: Relation = "zero-out"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.local_steps is not None and self.local_steps < 1:
-            raise TacitError(f"local_steps is {self.local_steps}; a client takes at least one.")
-        if not 0 <= self.floor <= 1:
-            raise TacitError(f"floor is {self.floor}; give a number from 0 to 1.")
         if self.protects == "client" and self.noise_at == "silo":
-            raise TacitError(
-                "clients that noise their own messages are auto-local's: take it, or protect"
-                " records."
-            )
+            raise TacitError("for client-side noise use auto-local, or set protects = 'record'.")
         if self.protects == "record" and (self.local_steps or 1) > 1:
             raise TacitError("local steps are for clients: a record is protected in one gradient.")
         if self.protects == "record" and self.prior:
@@ -75,17 +65,11 @@ class Auto(OneGradient):
             )
 
     @property
-    def cohort(self) -> Cohort:
-        """Which clients take part in a round."""
-        return self.clients_per_round
-
-    @property
     def release(self) -> Release:
         """A gradient of norm 1 of every unit, noised on the sum."""
-        mechanism: Any = Gaussian(self.noise) if self.noise else NoNoise()
         return Release(
             bound=Clip(1.0) if self._has_floor else Normalize(1.0),
-            mechanism=mechanism,
+            mechanism=gaussian_noise(self.noise),
             at="aggregate" if self._trusts_server else "step",
             unit=self.protects,
         )
@@ -93,7 +77,7 @@ class Auto(OneGradient):
     @property
     def spread(self) -> float:
         """The noise over the expected cohort, or over its records, drawn once or by every silo."""
-        population = self.planned_population
+        population = self.known.population
         expected = self.cohort.expected(population.clients)
         if self.protects == "client":
             return self.noise / expected
@@ -106,12 +90,12 @@ class Auto(OneGradient):
 
     @property
     def few(self) -> bool:
-        """Whether the noise decides: see ``planning.auto_plan``."""
-        if self.protects == "record" or self.records == "as-is" or self.rounds is None:
+        """Whether the noise decides: see ``schedules.auto``."""
+        if self.protects == "record" or self.records == "as-is" or self.problem is None:
             return False
-        if self.score_scale < 1:  # found for log-odds, and worse for targets
+        if self.problem.task.score_scale < 1:  # found for log-odds, and worse for targets
             return False
-        return self.spread / math.sqrt(self.planned_rounds) > FEW
+        return self.spread / math.sqrt(self.problem.rounds) > FEW
 
     @property
     def usual_kappa(self) -> float:
@@ -127,8 +111,8 @@ class Auto(OneGradient):
 
     @property
     def _has_floor(self) -> bool:
-        """The way of local steps has no floor: how long it is says little."""
-        one = self.population is None or self.steps(self.population) == 1
+        """An update of local steps has no floor: its length says little."""
+        one = self.problem is None or self.steps(self.problem.population) == 1
         return self.floor > 0 and one
 
     def _in_floors(self, gradient: Tree) -> Tree:
@@ -147,27 +131,22 @@ class Auto(OneGradient):
                 found = self.gradient(task, params, data, moment.key)
                 return {"gradient": self._in_floors(found)}, state
             start = with_prior(params, data) if self.prior else params
-            trained = local.gradient_steps(
-                task, FullBatch(), moment.key, start, data, steps=steps, step_size=self.local_lr
+            update = local.update(
+                task, FullBatch(), moment, start, data, steps=steps, step_size=self.local_lr
             )
-            return {"gradient": self.in_units(tree.subtract(start, trained))}, state
+            return {"gradient": self.in_units(tree.scale(-1.0, update))}, state
 
         def by_record(
             moment: Moment, state: Tree, data: ClientData, params: Params
         ) -> tuple[Message, Tree]:
-            batch_key, noise_key = random_numbers.split(moment.key)
+            def each(records: Record) -> Tree:
+                found = jax.vmap(jax.grad(task.loss), in_axes=(None, 0))(params, records)
+                return self._in_floors(self.in_units(found))
 
-            def total(records: Record, weights: Array) -> Tree:
-                each = jax.vmap(jax.grad(task.loss), in_axes=(None, 0))(params, records)
-                bounded = jax.vmap(release.bound)(self._in_floors(self.in_units(each)))
-                return jax.tree.map(lambda v: jnp.tensordot(weights, v, axes=1), bounded)
-
-            step = jnp.zeros((), jnp.int32)
-            summed, _ = local.sum_over_chosen(release.batch, batch_key, step, data, params, total)
-            if release.by_record:
-                return {"gradient": summed}, state
-            noisy = release.noised(noise_key, summed, moment.round, terms=data.capacity)
-            return {"gradient": tree.scale(share, noisy)}, state
+            summed = local.record_sum(release, moment, data, params, each)
+            if isinstance(summed, local.Noised):
+                return {"gradient": summed.map(lambda v: tree.scale(share, v))}, state
+            return {"gradient": summed}, state
 
         def by_all_records(state: State, mean: Message) -> State:
             return self.step(state, {"gradient": tree.scale(share, mean["gradient"])})
@@ -175,16 +154,3 @@ class Auto(OneGradient):
         client = whole if self.protects == "client" else by_record
         server = by_all_records if release.by_record else self.step
         return (Phase(name="train", client=client, server=server, releases={"gradient": release}),)
-
-    def notes(self, population: Population, delta: float) -> list[str]:
-        """What the noise is, and what follows from it."""
-        del population, delta
-        if not self.noise:
-            return []
-        summed = "clients" if self.protects == "client" else "each silo's records"
-        if self.release.by_record:
-            summed = "all records"
-        return [
-            f"Noise: standard deviation {self.noise:.5g} on the sum over {summed} of gradients of"
-            f" norm 1; the rounds and the step of {self.lr:.4g} follow from it."
-        ]

@@ -5,7 +5,7 @@
              w -= lr v,   lr = kappa / (sqrt(T) spread)
 
 No clip radius and, but for few clients, no local steps: a message of norm 1 has nothing to tune,
-and the step follows from the noise on the mean (``planning.auto_plan``). The bias is learnt in
+and the step follows from the noise on the mean (``schedules.auto``). The bias is learnt in
 units of ``offset``, as the weight of one more feature of that constant value would be: beside a
 record of norm 1 a constant of 1 would fill half of every message.
 
@@ -25,7 +25,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from tacit import local, tree
-from tacit.algorithm import Algorithm, ClientData, Message
+from tacit.algorithm import Algorithm, ClientData, Message, Problem
 from tacit.algorithms.output import Outputs
 from tacit.errors import TacitError
 from tacit.population import Population
@@ -35,6 +35,7 @@ from tacit.sampling import FullBatch
 from tacit.schedules.auto import MOST, enough_rounds, step_size
 from tacit.tasks.base import HostRecords, Params, Task
 from tacit.tree import Tree
+from tacit.validation import AtLeastOne, Momentum, Positive
 
 Centre = Literal["private", "public"]
 _BIASES = ("b", "bias")
@@ -44,34 +45,24 @@ class State(NamedTuple):
     """The model, the round, the velocity, and the sum of the last models."""
 
     params: Params
-    round: Array
     velocity: Params
     kept: Tree
+    round: Array | int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class OneGradient(Algorithm):
-    """Normalised gradients; a subclass says who noises them and who speaks when."""
+    """Normalised gradients; a subclass says who adds the noise and who answers when."""
 
-    kappa: float | None = None  # by the rule if not given
-    momentum: float = 0.8
-    offset: float = 0.1
+    kappa: Positive | None = None  # by the rule if not given
+    momentum: Momentum = 0.8
+    offset: Positive = 0.1
     records: Literal["unit", "as-is"] = "unit"
     centre: Centre = "private"
     prior: bool | None = False  # None: where the task has labels
-    average_rounds: int | None = None  # a sixth of the rounds if not given
+    average_rounds: AtLeastOne | None = None  # a sixth of the rounds if not given
     noise: float = 0.0
-    score_scale: float = 1.0
-    rounds: int | None = None
-    population: Population | None = None
     probed: ClassVar[str | None] = "gradient"
-
-    def __post_init__(self) -> None:
-        positive = self.offset > 0 and (self.kappa is None or self.kappa > 0)
-        if not (positive and 0 <= self.momentum < 1):
-            raise TacitError("give kappa and offset above 0, and a momentum from 0 to below 1.")
-        if self.average_rounds is not None and self.average_rounds < 1:
-            raise TacitError(f"average_rounds is {self.average_rounds}; give at least 1.")
 
     @property
     @abstractmethod
@@ -82,34 +73,18 @@ class OneGradient(Algorithm):
     def lr(self) -> float:
         """The server's step."""
         kappa = self.usual_kappa if self.kappa is None else self.kappa
-        return step_size(self.spread, self.planned_rounds, kappa)
+        return step_size(self.spread, self.known.rounds, kappa)
 
     @property
     def usual_kappa(self) -> float:
         """How far the noise of the whole run moves a record's score."""
-        return self.score_scale
-
-    @property
-    def planned_rounds(self) -> int:
-        """How many rounds the run has."""
-        return self._settled[0]
-
-    @property
-    def planned_population(self) -> Population:
-        """Who takes part in the run."""
-        return self._settled[1]
-
-    @property
-    def _settled(self) -> tuple[int, Population]:
-        if self.rounds is None or self.population is None:
-            raise TacitError("the step follows from rounds and clients: plan the run first.")
-        return self.rounds, self.population
+        return self.known.task.score_scale  # targets of size 1 bear less noise than log-odds
 
     @property
     def outputs(self) -> Outputs:
         """The mean of the last models."""
-        last = self.average_rounds or max(1, (self.rounds or 1) // 6)
-        return Outputs("average", last, self.rounds)
+        rounds = None if self.problem is None else self.problem.rounds
+        return Outputs("average", self.average_rounds or max(1, (rounds or 1) // 6), rounds)
 
     def prepared(self, records: HostRecords) -> HostRecords:
         """Every record at norm 1."""
@@ -143,40 +118,30 @@ class OneGradient(Algorithm):
         moved = tree.scale(self.lr, self.in_units(velocity))
         params = tree.subtract(state.params, moved)
         kept = self.outputs.keep(state.kept, state.params, params, state.round)
-        return State(params, state.round + 1, velocity, kept)
+        return state._replace(params=params, velocity=velocity, kept=kept)
 
     def init(self, params: Params) -> State:
         """The model before the first round."""
-        zeros = tree.zeros_like(params)
-        return State(params, jnp.zeros((), jnp.int32), zeros, self.outputs.start(params))
+        return State(params, tree.zeros_like(params), self.outputs.start(params))
 
     def model(self, state: Any) -> Params:
         """The average of the last models."""
         return self.outputs.choose(state.kept, state.params, state.round)
 
-    def suited(self, task: Task) -> Self:
-        """Targets of size 1 bear less noise than log-odds; a prior is for labels."""
-        labels = task.log_odds and getattr(task, "bias", False)
+    def planned(self, problem: Problem) -> Self:
+        """A prior is for labels; the step depends on rounds, clients and the task's scores."""
+        labels = problem.task.log_odds and getattr(problem.task, "bias", False)
         prior = labels if self.prior is None else self.prior
-        return replace(self, score_scale=task.score_scale, prior=prior)
-
-    def planned(self, population: Population, rounds: int) -> Self:
-        """The step depends on rounds and clients."""
-        return replace(self, rounds=rounds, population=population)
+        return replace(self, problem=problem, prior=prior)
 
     def enough_rounds(self) -> int | None:
         """max(60, 1 / (10 s1))."""
-        return enough_rounds(self.spread, self.planned_rounds, self.most_rounds)
+        return enough_rounds(self.spread, self.known.rounds, self.most_rounds)
 
     @property
     def most_rounds(self) -> int:
         """More would only take time."""
         return MOST
-
-    def with_noise(self, noise: float, phase: str | None = None) -> Self:
-        """The same method with this noise; its step follows."""
-        del phase
-        return replace(self, noise=noise)
 
 
 def with_prior(params: Params, data: ClientData) -> Params:

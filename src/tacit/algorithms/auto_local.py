@@ -23,7 +23,6 @@ from tacit.accounting.guarantee import Relation
 from tacit.algorithm import ClientData, Message, Moment, Phase
 from tacit.algorithms.auto_base import Centre, OneGradient
 from tacit.bounds import Normalize
-from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, NoNoise, PrivUnitG
 from tacit.mechanisms.privunitg import Sampler
 from tacit.population import Population
@@ -32,6 +31,7 @@ from tacit.sampling import Cohort, TurnsCohort
 from tacit.schedules.auto import most_rounds
 from tacit.tasks.base import Params, Task
 from tacit.tree import Tree
+from tacit.validation import AtLeastOne
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,22 +40,20 @@ class AutoLocal(OneGradient):
 
     mechanism: Literal["privunitg", "gaussian"] = "privunitg"
     sampler: Sampler = "fast"
-    times: int = 1
+    times: AtLeastOne = 1
     centre: Centre = "public"
     prior: bool | None = None
     relation: Relation = "replace-one"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.times < 1:
-            raise TacitError(f"a client speaks at least once, not {self.times} times.")
-        if self.population is not None:
-            self.cohort.expected(self.population.clients)  # refuses more groups than clients
+        if self.problem is not None:
+            self.cohort.expected(self.problem.population.clients)  # refuses too many groups
 
     @property
     def cohort(self) -> Cohort:
         """The group whose turn it is."""
-        return TurnsCohort(groups=-(-self.planned_rounds // self.times))
+        return TurnsCohort(groups=-(-self.known.rounds // self.times))
 
     @property
     def release(self) -> Release:
@@ -72,12 +70,12 @@ class AutoLocal(OneGradient):
         """The deviation of one message over the root of the group."""
         mechanism = self.release.mechanism
         one = mechanism.deviation if isinstance(mechanism, PrivUnitG) else self.noise
-        return one / math.sqrt(self.cohort.expected(self.planned_population.clients))
+        return one / math.sqrt(self.cohort.expected(self.known.population.clients))
 
     @property
     def most_rounds(self) -> int:
         """As many as there are messages."""
-        return most_rounds(self.planned_population.clients, self.times)
+        return most_rounds(self.known.population.clients, self.times)
 
     def phases(self, task: Task, population: Population) -> tuple[Phase, ...]:
         """One exchange: a gradient, noised before it leaves."""
@@ -93,19 +91,3 @@ class AutoLocal(OneGradient):
                 name="train", client=speak, server=self.step, releases={"gradient": self.release}
             ),
         )
-
-    def notes(self, population: Population, delta: float) -> list[str]:
-        """What a message is, and who speaks when."""
-        del delta
-        mechanism = self.release.mechanism
-        if isinstance(mechanism, NoNoise):
-            return []
-        what = f"Gaussian noise of standard deviation {self.noise:.5g} times the bound"
-        if isinstance(mechanism, PrivUnitG):
-            what = f"PrivUnitG with epsilon {mechanism.epsilon:.5g}"
-        group = self.cohort.expected(population.clients)
-        often = "once" if self.times == 1 else f"{self.times} times"
-        return [
-            f"Noise: {what} on every message. Every client speaks {often}, about {group:.4g}"
-            " clients a round, and is charged for its own messages alone."
-        ]

@@ -1,4 +1,4 @@
-"""Record-level DP-FedAvg: every local step is DP-SGD (specification 1.1, the baseline).
+"""Record-level DP-FedAvg: every local step is DP-SGD (the baseline of AdaptDP-FedAvg).
 
     server   sends w
     client   y = w; K times: a fresh batch of b records,
@@ -12,8 +12,8 @@ draws without replacement (or Poisson); shuffled epochs are offered at their own
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from dataclasses import dataclass
+from typing import Literal
 
 from tacit import local, tree
 from tacit.accounting.guarantee import Relation
@@ -21,12 +21,12 @@ from tacit.algorithm import ClientData, Message, Moment, Phase
 from tacit.algorithms.fedavg import FedAvg
 from tacit.bounds import Clip
 from tacit.errors import TacitError
-from tacit.mechanisms import Gaussian, NoNoise
 from tacit.population import Population
-from tacit.release import Release
+from tacit.release import Release, gaussian_noise
 from tacit.sampling import Batch, FixedBatch, FullBatch, PoissonBatch, ShuffledBatches
 from tacit.tasks.base import Params, Task
 from tacit.tree import Tree
+from tacit.validation import Positive
 
 Batches = Literal["fixed", "poisson", "shuffled", "full"]
 
@@ -44,9 +44,9 @@ def record_batch(kind: Batches, size: int | None) -> Batch:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordDPFedAvg(FedAvg):
-    """FedAvg whose local steps clip and noise per-record gradients: one record is protected."""
+    """FedAvg whose local steps clip per-record gradients and add noise: one record is protected."""
 
-    clip: float = 1.0
+    clip: Positive = 1.0
     noise: float = 0.0
     batch_size: int | None = 100
     batches: Batches = "fixed"
@@ -55,10 +55,9 @@ class RecordDPFedAvg(FedAvg):
     @property
     def release(self) -> Release:
         """K noisy gradients a round, each on a fresh batch."""
-        mechanism: Any = Gaussian(self.noise) if self.noise else NoNoise()
         return Release(
             bound=Clip(self.clip),
-            mechanism=mechanism,
+            mechanism=gaussian_noise(self.noise),
             at="step",
             unit="record",
             times=self.local_steps,
@@ -73,20 +72,8 @@ class RecordDPFedAvg(FedAvg):
         def train(
             moment: Moment, state: Tree, data: ClientData, params: Params
         ) -> tuple[Message, Tree]:
-            trained, _ = local.private_steps(
-                task,
-                release,
-                moment.key,
-                params,
-                data,
-                moment.round,
-                step_size=self.local_lr * self.local_decay**moment.round,
-            )
-            return {"update": tree.subtract(trained, params)}, state
+            eta = self.local_lr * self.local_decay**moment.round
+            steps = local.private_steps(task, release, moment, params, data, step_size=eta)
+            return {"update": steps.map(lambda found: tree.subtract(found[0], params))}, state
 
         return (Phase(name="train", client=train, server=self.step, releases={"update": release}),)
-
-    def with_noise(self, noise: float, phase: str | None = None) -> Self:
-        """Noise of this standard deviation on the sum over a batch, in units of the clip."""
-        del phase
-        return replace(self, noise=noise)

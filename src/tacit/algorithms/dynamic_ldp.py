@@ -1,4 +1,5 @@
-"""Local DP with dynamic noise allocation for composite objectives (paper 002, equation (7)).
+"""Local DP with dynamic noise allocation for composite objectives: equation (7)
+of Zhang, Fay and Johansson (arXiv:2308.01139).
 
     minimise  (1/n) sum_i f_i(x) + g(x),   f_i the mean over m records, g with an easy prox
 
@@ -14,31 +15,30 @@ returned model is the prox of xbar, which is the mean of the workers when g = 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple
 
-import jax.numpy as jnp
 from jax import Array
 
-from tacit import local, random_numbers, tree
+from tacit import local, tree
 from tacit.accounting.guarantee import Relation
 from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase
 from tacit.bounds import Clip
 from tacit.errors import TacitError
-from tacit.mechanisms import Gaussian, NoNoise
 from tacit.population import Population
-from tacit.release import Release
+from tacit.release import Release, gaussian_noise
 from tacit.schedules.allocation import dynamic_levels, static_levels
 from tacit.tasks.base import Params, Task
 from tacit.tasks.prox import WeightedL1Box
 from tacit.tree import Tree
+from tacit.validation import NotNegative, Positive
 
 
 class State(NamedTuple):
     """The mean of the last messages, and the round."""
 
     params: Params
-    round: Array
+    round: Array | int = 0
 
 
 class Worker(NamedTuple):
@@ -53,22 +53,20 @@ class DynamicLDP(Algorithm):
     """Primal-dual private descent whose noise shrinks over the rounds."""
 
     step: float = 0.25  # gamma
-    clip: float = 1.0  # B
-    strong_convexity: float = 0.0  # of one worker's f_i: lifted to mu / n
+    clip: Positive = 1.0  # B
+    strong_convexity: NotNegative = 0.0  # of one worker's f_i: lifted to mu / n
     allocation: Literal["dynamic", "static"] = "dynamic"
     most_noise: float | None = 100.0  # cap of the first rounds' noise over the last one's
-    l1: float = 0.0
+    l1: NotNegative = 0.0
     box: float | None = None
     noise: float = 0.0
-    rounds: int | None = None
-    clients: int | None = None
     relation: Relation = "replace-one"
+    uses_problem: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 0 < self.step <= 0.25:
             raise TacitError(f"step is {self.step}; the method needs a step above 0, at most 1/4.")
-        if self.strong_convexity < 0 or self.l1 < 0:
-            raise TacitError("strong_convexity and l1 cannot be negative.")
         if self.allocation == "dynamic" and self.strong_convexity == 0:
             raise TacitError(
                 "the dynamic allocation needs the strong_convexity of one worker's objective (for"
@@ -78,7 +76,7 @@ class DynamicLDP(Algorithm):
     @property
     def levels(self) -> tuple[float, ...]:
         """Noise on the sum of a worker's gradients over the clip, round by round."""
-        rounds, clients = self._known()
+        rounds, clients = self.known.rounds, self.known.population.clients
         shape = static_levels(rounds)
         if self.allocation == "dynamic":
             lifted = min(self.strong_convexity / clients, 1.0)
@@ -90,7 +88,7 @@ class DynamicLDP(Algorithm):
         """One noisy mean gradient a round, over all records."""
         return Release(
             bound=Clip(self.clip),
-            mechanism=Gaussian(self.levels) if self.noise else NoNoise(),
+            mechanism=gaussian_noise(self.levels if self.noise else 0.0),
             at="step",
             unit="record",
         )
@@ -107,19 +105,13 @@ class DynamicLDP(Algorithm):
             dual = tree.select(first, worker.dual, tree.add(worker.dual, gap))
             pulled = tree.subtract(worker.message, tree.scale(self.step, gap))
             x = tree.select(first, xbar, self.prox(pulled, population.clients))
-            batch_key, noise_key = random_numbers.split(moment.key)
-            gradient = local.private_gradient(
-                task,
-                release,
-                (batch_key, noise_key),
-                jnp.zeros((), jnp.int32),
-                x,
-                data,
-                moment.round,
-            )
-            direction = tree.add(tree.scale(share, gradient), dual)
-            message = tree.subtract(x, tree.scale(self.step, direction))
-            return {"point": message}, Worker(message, dual)
+
+            def moved(gradient: Tree) -> Tree:
+                direction = tree.add(tree.scale(share, gradient), dual)
+                return tree.subtract(x, tree.scale(self.step, direction))
+
+            message = local.private_gradient(task, release, moment, x, data).map(moved)
+            return {"point": message}, Worker(message.value, dual)
 
         return (Phase(name="train", client=work, server=self.mean, releases={"point": release}),)
 
@@ -132,11 +124,11 @@ class DynamicLDP(Algorithm):
 
     def mean(self, state: State, mean: Message) -> State:
         """xbar: the mean of the messages."""
-        return State(mean["point"], state.round + 1)
+        return state._replace(params=mean["point"])
 
     def init(self, params: Params) -> State:
         """x^1 is the model that the run starts from."""
-        return State(params, jnp.zeros((), jnp.int32))
+        return State(params)
 
     def init_client(self, params: Params) -> Tree:
         """Lambda^1 = 0."""
@@ -144,18 +136,4 @@ class DynamicLDP(Algorithm):
 
     def model(self, state: Any) -> Params:
         """The prox of xbar."""
-        return self.prox(state.params, self._known()[1])
-
-    def planned(self, population: Population, rounds: int) -> Self:
-        """The allocation depends on the number of rounds and of workers."""
-        return replace(self, rounds=rounds, clients=population.clients)
-
-    def with_noise(self, noise: float, phase: str | None = None) -> Self:
-        """``noise`` is that of one release which would cost as much as the whole run."""
-        del phase
-        return replace(self, noise=noise)
-
-    def _known(self) -> tuple[int, int]:
-        if self.rounds is None or self.clients is None:
-            raise TacitError("dynamic LDP must know its rounds and workers: plan the run first.")
-        return self.rounds, self.clients
+        return self.prox(state.params, self.known.population.clients)

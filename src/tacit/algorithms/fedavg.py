@@ -7,63 +7,56 @@
 
 Protected: a whole client. With ``noise_at = "aggregate"`` the server adds the noise once to the sum
 (central: against everyone who sees the models, the server being trusted); Poisson cohorts amplify.
-With ``noise_at = "message"`` every client noises its own update (local: against the server too);
-then who takes part hides nothing. ``contraction`` spreads the noise over the rounds by the dynamic
-allocation of paper 002 at the same total price. Without noise it is FedAvg; the guarantee says so.
+With ``noise_at = "message"`` every client adds noise to its own update (local: against the server
+too); then who takes part hides nothing. ``contraction`` spreads the noise over the rounds as
+dynamic LDP does, at the same total price. Without noise it is FedAvg; the guarantee says so.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import jax
 import jax.numpy as jnp
 import optax
 
-from tacit import local, tree
-from tacit.accounting.guarantee import Relation
-from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase, ServerState
+from tacit import local
+from tacit.algorithm import (
+    Algorithm,
+    ClientData,
+    Message,
+    Moment,
+    Phase,
+    Problem,
+    ServerState,
+)
 from tacit.algorithms.server import ServerOptimizer, server_optimizer
 from tacit.bounds import Clip, Unbounded
-from tacit.errors import TacitError
-from tacit.mechanisms import Gaussian, NoNoise
+from tacit.mechanisms import NoNoise
 from tacit.mechanisms.additive import Levels
 from tacit.population import Population
-from tacit.release import Release
+from tacit.release import Release, gaussian_noise
 from tacit.sampling import Cohort, FullCohort, step_batch
 from tacit.schedules.allocation import dynamic_levels
 from tacit.tasks.base import Params, Task
 from tacit.tree import Tree
+from tacit.validation import AtLeastOne, Momentum, Positive
 
 
 @dataclass(frozen=True, kw_only=True)
 class FedAvg(Algorithm):
     """Local steps, mean of the updates, a server optimiser. No privacy."""
 
-    local_steps: int = 1
-    local_lr: float = 0.1
-    local_decay: float = 1.0
+    local_steps: AtLeastOne = 1
+    local_lr: Positive = 0.1
+    local_decay: Positive = 1.0
     batch_size: int | None = None
     clients_per_round: Cohort = field(default_factory=FullCohort)
     server: ServerOptimizer = "sgd"
-    server_lr: float = 1.0
-    server_momentum: float = 0.0
-    server_decay: float = 1.0
-
-    def __post_init__(self) -> None:
-        if self.local_steps < 1:
-            raise TacitError(f"local_steps is {self.local_steps}; a client takes at least one.")
-        for name in ("local_lr", "server_lr", "local_decay", "server_decay"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise TacitError(f"{name} is {getattr(self, name)}; give a positive number.")
-        if not 0 <= self.server_momentum < 1:
-            raise TacitError(f"server_momentum is {self.server_momentum}; give 0 up to below 1.")
-
-    @property
-    def cohort(self) -> Cohort:
-        """Which clients take part in a round."""
-        return self.clients_per_round
+    server_lr: Positive = 1.0
+    server_momentum: Momentum = 0.0
+    server_decay: Positive = 1.0
 
     @property
     def release(self) -> Release:
@@ -81,8 +74,8 @@ class FedAvg(Algorithm):
         )
 
     def init(self, params: Params) -> ServerState:
-        """The model, round 0, and the optimiser's state."""
-        return ServerState(params, jnp.zeros((), jnp.int32), self.optimizer.init(params))
+        """The model and the optimiser's state."""
+        return ServerState(params, self.optimizer.init(params))
 
     def phases(self, task: Task, population: Population) -> tuple[Phase, ...]:
         """One exchange: train locally, send the update."""
@@ -92,16 +85,10 @@ class FedAvg(Algorithm):
         def train(
             moment: Moment, state: Tree, data: ClientData, params: Params
         ) -> tuple[Message, Tree]:
-            trained = local.gradient_steps(
-                task,
-                batch,
-                moment.key,
-                params,
-                data,
-                steps=self.local_steps,
-                step_size=self.local_lr * self.local_decay**moment.round,
-            )
-            return {"update": tree.subtract(trained, params)}, state
+            eta = self.local_lr * self.local_decay**moment.round
+            steps = self.local_steps
+            update = local.update(task, batch, moment, params, data, steps=steps, step_size=eta)
+            return {"update": update}, state
 
         return (
             Phase(name="train", client=train, server=self.step, releases={"update": self.release}),
@@ -111,24 +98,17 @@ class FedAvg(Algorithm):
         """Move the model along the mean update."""
         descent = jax.tree.map(jnp.negative, mean["update"])
         moves, extra = self.optimizer.update(descent, state.extra, state.params)
-        return ServerState(optax.apply_updates(state.params, moves), state.round + 1, extra)
-
-    def with_noise(self, noise: float, phase: str | None = None) -> Self:
-        """FedAvg has no noise to set."""
-        del noise, phase
-        raise TacitError("fedavg has no noise: take dp-fedavg for a privacy budget.")
+        return state._replace(params=optax.apply_updates(state.params, moves), extra=extra)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DPFedAvg(FedAvg):
     """FedAvg with clipped updates and Gaussian noise: one client is protected."""
 
-    clip: float = 1.0
+    clip: Positive = 1.0
     noise: float = 0.0
     noise_at: Literal["aggregate", "message"] = "aggregate"
     contraction: float | None = None  # spread the noise as the dynamic allocation does
-    rounds: int | None = None
-    relation: Relation = "zero-out"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -139,7 +119,7 @@ class DPFedAvg(FedAvg):
     @property
     def release(self) -> Release:
         """The clipped update, noised on the sum or by the client itself."""
-        mechanism: Any = Gaussian(self.levels) if self.noise else NoNoise()
+        mechanism = gaussian_noise(self.levels if self.noise else 0.0)
         return Release(bound=Clip(self.clip), mechanism=mechanism, at=self.noise_at)
 
     @property
@@ -147,17 +127,10 @@ class DPFedAvg(FedAvg):
         """The noise, or its dynamic allocation over the rounds at the same total price."""
         if self.contraction is None:
             return self.noise
-        if self.rounds is None:
-            raise TacitError("a dynamic allocation must know the rounds: plan the run first.")
-        shape = dynamic_levels(self.rounds, self.contraction, most=100.0)
-        return tuple(self.noise * level / self.rounds**0.5 for level in shape)
+        rounds = self.known.rounds
+        shape = dynamic_levels(rounds, self.contraction, most=100.0)
+        return tuple(self.noise * level / rounds**0.5 for level in shape)
 
-    def planned(self, population: Population, rounds: int) -> Self:
+    def planned(self, problem: Problem) -> Self:
         """A dynamic allocation depends on the number of rounds."""
-        del population
-        return self if self.contraction is None else replace(self, rounds=rounds)
-
-    def with_noise(self, noise: float, phase: str | None = None) -> Self:
-        """Noise of this standard deviation on the sum (or message), in units of the clip."""
-        del phase
-        return replace(self, noise=noise)
+        return self if self.contraction is None else replace(self, problem=problem)

@@ -1,16 +1,17 @@
-"""DP-FedEXP: the server's step size from the spread of the noisy updates (paper 003).
+"""DP-FedEXP: the server's step size from the spread of the noisy updates (Takakura, Liew
+and Hasegawa, arXiv:2504.09850).
 
     client   tau steps of size eta_l from w; D = w_tau - w, clipped (or normalised) to norm C
     server   w += eta_g * cbar,     eta_g = max(1, mean squared norm / |cbar|^2)
 
     trust           what is sent                     mean squared norm
-    central         D; the server noises the mean    one more noisy scalar: the two are ONE Gaussian
+    central         D; the server adds the noise    one more noisy scalar: the two are ONE Gaussian
     local           D + N(0, sigma^2)                mean |c_i|^2 - d sigma^2   (post-processing)
     local-privunit  PrivUnit direction, ScalarDP     mean of the length's estimate (post-processing)
     none            D                                mean |D_i|^2
 
 Protected: a whole client, under replace-one; against the server in the local cases. The central
-step size is free (E003-9): a client cannot move the mean and the mean squared norm fully at once,
+step size is free: a client cannot move the mean and the mean squared norm fully at once,
 and the joint sensitivity is that of the mean alone while the scalar's noise is large enough.
 ``accounting = "separate"`` charges both, as the paper does. ``step = "one"`` is DP-FedAvg with the
 same messages; ``step = "naive"`` leaves out the correction and is there to compare only. The
@@ -19,15 +20,14 @@ returned model is the mean of the last two iterates when the step is extrapolate
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
 from tacit import local, tree
-from tacit.accounting import Everyone, epsilon_of, rounded_up
 from tacit.accounting.guarantee import Relation
 from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase
 from tacit.bounds import Bound, Clip, ClipScalar, Normalize, Unbounded
@@ -35,10 +35,11 @@ from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, NoNoise, PrivUnit
 from tacit.mechanisms.privunit import GammaRule
 from tacit.population import Population
-from tacit.release import Release
+from tacit.release import Release, gaussian_noise
 from tacit.sampling import Cohort, FullCohort, step_batch
 from tacit.tasks.base import Params, Task
 from tacit.tree import Tree
+from tacit.validation import AtLeastOne, OneOrMore, Positive
 
 Trust = Literal["central", "local", "local-privunit", "none"]
 
@@ -47,9 +48,9 @@ class State(NamedTuple):
     """The model and the one before it, the round, and the last step size."""
 
     params: Params
-    round: Array
     before: Params
     step_size: Array
+    round: Array | int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,12 +60,12 @@ class DPFedEXP(Algorithm):
     trust: Trust = "central"
     step: Literal["exp", "one", "naive"] = "exp"
     bound: Literal["clip", "normalize"] = "clip"
-    clip: float = 1.0
-    local_steps: int = 20
-    local_lr: float = 0.1
+    clip: Positive = 1.0
+    local_steps: AtLeastOne = 20
+    local_lr: Positive = 0.1
     batch_size: int | None = None
     clients_per_round: Cohort = field(default_factory=FullCohort)
-    max_step: float | None = None
+    max_step: OneOrMore | None = None
     accounting: Literal["joint", "separate"] = "joint"
     scalar_noise: float | None = None  # in units of clip^2 on the sum; d z^2 / M if not given
     gamma: GammaRule = "exact"
@@ -76,26 +77,18 @@ class DPFedEXP(Algorithm):
     probed: ClassVar[str | None] = "update"
 
     def __post_init__(self) -> None:
-        if self.local_steps < 1 or not 0 < self.local_lr < float("inf"):
-            raise TacitError("give at least one local step, and a positive local_lr.")
+        super().__post_init__()
         if self.step == "naive" and not self.trust.startswith("local"):
             raise TacitError(
                 "the naive step leaves out a correction that only local noise needs: compare it"
                 " with trust = 'local'."
             )
-        if self.max_step is not None and not self.max_step >= 1:
-            raise TacitError(f"max_step is {self.max_step}; the step is never below 1.")
-
-    @property
-    def cohort(self) -> Cohort:
-        """Which clients take part in a round."""
-        return self.clients_per_round
 
     @property
     def release(self) -> Release:
         """The bounded update with the noise of its trust model."""
         bound: Bound = Clip(self.clip) if self.bound == "clip" else Normalize(self.clip)
-        mechanism: Any = Gaussian(self.noise) if self.noise else NoNoise()
+        mechanism = gaussian_noise(self.noise)
         if self.trust == "none":
             bound, mechanism = Unbounded(), NoNoise()
         if self.trust == "local-privunit":
@@ -112,16 +105,9 @@ class DPFedEXP(Algorithm):
         def train(
             moment: Moment, state: Tree, data: ClientData, params: Params
         ) -> tuple[Message, Tree]:
-            trained = local.gradient_steps(
-                task,
-                batch,
-                moment.key,
-                params,
-                data,
-                steps=self.local_steps,
-                step_size=self.local_lr,
-            )
-            return {"update": tree.subtract(trained, params)}, state
+            steps, eta = self.local_steps, self.local_lr
+            update = local.update(task, batch, moment, params, data, steps=steps, step_size=eta)
+            return {"update": update}, state
 
         releases = {"update": release}
         if release.at == "message":
@@ -170,12 +156,11 @@ class DPFedEXP(Algorithm):
             eta = step_size(mean["sq_norm"], tree.squared_norm(update), self.max_step)
         params = tree.add(state.params, tree.scale(eta, update))
         eta = eta.astype(state.step_size.dtype)
-        return State(params, state.round + 1, state.params, eta)
+        return state._replace(params=params, before=state.params, step_size=eta)
 
     def init(self, params: Params) -> State:
         """The model before the first round."""
-        one = jnp.ones((), jnp.result_type(float))
-        return State(params, jnp.zeros((), jnp.int32), params, one)
+        return State(params, params, jnp.ones((), jnp.result_type(float)))
 
     def model(self, state: Any) -> Params:
         """The mean of the last two iterates; the last one when nothing is extrapolated."""
@@ -186,30 +171,6 @@ class DPFedEXP(Algorithm):
     def report(self, state: Any) -> dict[str, Array]:
         """The server's step size."""
         return {"step_size": state.step_size}
-
-    def notes(self, population: Population, delta: float) -> list[str]:
-        """What a local message is, and what one round alone would cost."""
-        del population
-        release = self.release
-        if release.at != "message" or isinstance(release.mechanism, NoNoise):
-            return []
-        event = release.event(0, relation=self.relation, cohort=Everyone(), records=1)
-        once = rounded_up(epsilon_of(event, delta=delta, relation=self.relation))
-        what = f"Gaussian noise of standard deviation {self.noise:.5g} times the bound"
-        if isinstance(release.mechanism, PrivUnit):
-            unit = release.mechanism
-            what = (
-                f"PrivUnit with {unit.eps0:.4g} + {unit.eps1:.4g} and ScalarDP with {unit.eps2:.4g}"
-            )
-        return [
-            f"Noise: {what} on every message. One round alone has epsilon = {once}, which is the"
-            " number of the paper; the guarantee covers all rounds."
-        ]
-
-    def with_noise(self, noise: float, phase: str | None = None) -> Self:
-        """Noise in units of the clip; for PrivUnit the factor that divides its budgets."""
-        del phase
-        return replace(self, noise=noise)
 
 
 def step_size(sq_norm: Array, mean_sq_norm: Array, most: float | None = None) -> Array:

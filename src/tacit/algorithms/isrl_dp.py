@@ -13,63 +13,52 @@ Lan (2012), on which it builds, with smoothness L and strong convexity mu (0 for
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
 
-from tacit import local, random_numbers, tree
+from tacit import local, tree
 from tacit.accounting.guarantee import Relation
 from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase
 from tacit.algorithms.dp_fedavg_record import Batches, record_batch
 from tacit.bounds import Clip
-from tacit.errors import TacitError
-from tacit.mechanisms import Gaussian, Mechanism, NoNoise
 from tacit.population import Population
-from tacit.release import Release
+from tacit.release import Release, gaussian_noise
 from tacit.sampling import Cohort, FullCohort
 from tacit.tasks.base import Params, Task
 from tacit.tree import Tree
+from tacit.validation import NotNegative, Positive
 
 
 class State(NamedTuple):
     """w_ag (the model), the round, and w."""
 
     params: Params
-    round: Array
     w: Params
+    round: Array | int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class ISRLDP(Algorithm):
     """Accelerated private minibatch descent with one gradient message a round."""
 
-    smoothness: float = 1.0  # L
-    strong_convexity: float = 0.0  # mu
-    clip: float = 1.0
+    smoothness: Positive = 1.0  # L
+    strong_convexity: NotNegative = 0.0  # mu
+    clip: Positive = 1.0
     batch_size: int | None = None
     batches: Batches = "full"
     clients_per_round: Cohort = field(default_factory=FullCohort)
     noise: float = 0.0
     relation: Relation = "replace-one"
 
-    def __post_init__(self) -> None:
-        if not self.smoothness > 0 or self.strong_convexity < 0:
-            raise TacitError("give a positive smoothness, and a strong_convexity from 0.")
-
-    @property
-    def cohort(self) -> Cohort:
-        """Which silos take part in a round."""
-        return self.clients_per_round
-
     @property
     def release(self) -> Release:
         """One noisy gradient a round."""
-        mechanism: Mechanism = Gaussian(self.noise) if self.noise else NoNoise()
         return Release(
             bound=Clip(self.clip),
-            mechanism=mechanism,
+            mechanism=gaussian_noise(self.noise),
             at="step",
             unit="record",
             batch=record_batch(self.batches, self.batch_size),
@@ -83,12 +72,7 @@ class ISRLDP(Algorithm):
         def work(
             moment: Moment, state: Tree, data: ClientData, w_md: Params
         ) -> tuple[Message, Tree]:
-            keys = random_numbers.split(moment.key)
-            zero = jnp.zeros((), jnp.int32)
-            gradient = local.private_gradient(
-                task, release, (keys[0], keys[1]), zero, w_md, data, moment.round
-            )
-            return {"gradient": gradient}, state
+            return {"gradient": local.private_gradient(task, release, moment, w_md, data)}, state
 
         return (
             Phase(
@@ -100,9 +84,9 @@ class ISRLDP(Algorithm):
             ),
         )
 
-    def rates(self, round_: Array) -> tuple[Array, Array]:
+    def rates(self, round_: Array | int) -> tuple[Array, Array]:
         """alpha_r and eta_r of the r-th round, counted from 1."""
-        r = round_.astype(jnp.result_type(float)) + 1
+        r = jnp.asarray(round_).astype(jnp.result_type(float)) + 1
         return 2 / (r + 1), 8 * self.smoothness / (r * (r + 1))
 
     def middle(self, state: State) -> Params:
@@ -126,17 +110,8 @@ class ISRLDP(Algorithm):
         )
         w = tree.scale(1 / (alpha * mu + kept), pulled)
         w_ag = tree.add(tree.scale(alpha, w), tree.scale(1 - alpha, state.params))
-        return State(w_ag, state.round + 1, w)
+        return state._replace(params=w_ag, w=w)
 
     def init(self, params: Params) -> State:
         """Both sequences start from the model."""
-        return State(params, jnp.zeros((), jnp.int32), params)
-
-    def model(self, state: Any) -> Params:
-        """The aggregate."""
-        return state.params
-
-    def with_noise(self, noise: float, phase: str | None = None) -> Self:
-        """Noise of this standard deviation on the sum over a batch, in units of the clip."""
-        del phase
-        return replace(self, noise=noise)
+        return State(params, params)

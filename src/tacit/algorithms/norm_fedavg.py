@@ -1,4 +1,5 @@
-"""DP-NormFedAvg: client updates are normalised instead of clipped (paper 001).
+"""DP-NormFedAvg: client updates are normalised instead of clipped (Das, Hashemi,
+Sanghavi and Dhillon, "Differentially Private Federated Learning with Normalized Updates", 2022).
 
     server   sends w; every client joins with probability r/n (Poisson)
     client   E gradient steps of size eta_k from w; u = (w - w_E) / eta_k, the SUM of its gradients
@@ -11,33 +12,30 @@ adds the noise, once and independently of who has come, and divides by the expec
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, NamedTuple
 
-import jax.numpy as jnp
 from jax import Array
 
 from tacit import local, tree
-from tacit.accounting.guarantee import Relation
 from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase
 from tacit.algorithms.output import Output, Outputs
 from tacit.bounds import Clip, Normalize
-from tacit.errors import TacitError
-from tacit.mechanisms import Gaussian, NoNoise
 from tacit.population import Population
-from tacit.release import Release
+from tacit.release import Release, gaussian_noise
 from tacit.sampling import Cohort, FullCohort, step_batch
 from tacit.tasks.base import Params, Task
 from tacit.tree import Tree
+from tacit.validation import AtLeastOne, Momentum, Positive
 
 
 class State(NamedTuple):
     """The model, the round, the velocity, and what the chosen output needs."""
 
     params: Params
-    round: Array
     velocity: Params
     kept: Tree
+    round: Array | int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,43 +43,31 @@ class DPNormFedAvg(Algorithm):
     """FedAvg with normalised (or clipped) sums of local gradients and central noise."""
 
     bound: Literal["normalize", "clip"] = "normalize"
-    scale: float = 1.0  # C
-    local_steps: int = 20
-    local_lr: float = 0.1  # eta_0
-    decay: float = 1.0
+    scale: Positive = 1.0  # C
+    local_steps: AtLeastOne = 20
+    local_lr: Positive = 0.1  # eta_0
+    decay: Positive = 1.0
     server_ratio: float = 0.5  # beta / eta
-    server_momentum: float = 0.0
+    server_momentum: Momentum = 0.0
     batch_size: int | None = None
     clients_per_round: Cohort = field(default_factory=FullCohort)
     output: Output = "last"
     average_rounds: int = 5
     noise: float = 0.0
-    rounds: int | None = None
-    relation: Relation = "zero-out"
+    uses_problem: ClassVar[bool] = True  # the output depends on the number of rounds
     probed: ClassVar[str | None] = "gradients"
-
-    def __post_init__(self) -> None:
-        if self.local_steps < 1 or not 0 < self.local_lr < float("inf"):
-            raise TacitError("give at least one local step, and a positive local_lr.")
-        if not 0 <= self.server_momentum < 1:
-            raise TacitError(f"server_momentum is {self.server_momentum}; give 0 up to below 1.")
-
-    @property
-    def cohort(self) -> Cohort:
-        """Which clients take part in a round."""
-        return self.clients_per_round
 
     @property
     def outputs(self) -> Outputs:
         """Which iterate is returned."""
-        return Outputs(self.output, self.average_rounds, self.rounds)
+        rounds = None if self.problem is None else self.problem.rounds
+        return Outputs(self.output, self.average_rounds, rounds)
 
     @property
     def release(self) -> Release:
         """The bounded sum of a client's gradients, noised on the sum over clients."""
         bound = Normalize(self.scale) if self.bound == "normalize" else Clip(self.scale)
-        mechanism: Any = Gaussian(self.noise) if self.noise else NoNoise()
-        return Release(bound=bound, mechanism=mechanism, at="aggregate")
+        return Release(bound=bound, mechanism=gaussian_noise(self.noise), at="aggregate")
 
     def phases(self, task: Task, population: Population) -> tuple[Phase, ...]:
         """One exchange: the sum of local gradients."""
@@ -92,16 +78,9 @@ class DPNormFedAvg(Algorithm):
             moment: Moment, state: Tree, data: ClientData, params: Params
         ) -> tuple[Message, Tree]:
             eta = self.local_lr * self.decay**moment.round
-            trained = local.gradient_steps(
-                task,
-                batch,
-                moment.key,
-                params,
-                data,
-                steps=self.local_steps,
-                step_size=eta,
-            )
-            return {"gradients": tree.scale(1 / eta, tree.subtract(params, trained))}, state
+            steps = self.local_steps
+            update = local.update(task, batch, moment, params, data, steps=steps, step_size=eta)
+            return {"gradients": tree.scale(-1 / eta, update)}, state
 
         return (
             Phase(
@@ -115,23 +94,12 @@ class DPNormFedAvg(Algorithm):
         beta = self.server_ratio * self.local_lr * self.decay**state.round
         params = tree.subtract(state.params, tree.scale(beta, velocity))
         kept = self.outputs.keep(state.kept, state.params, params, state.round)
-        return State(params, state.round + 1, velocity, kept)
+        return state._replace(params=params, velocity=velocity, kept=kept)
 
     def init(self, params: Params) -> State:
         """The model before the first round."""
-        zeros = tree.zeros_like(params)
-        return State(params, jnp.zeros((), jnp.int32), zeros, self.outputs.start(params))
+        return State(params, tree.zeros_like(params), self.outputs.start(params))
 
     def model(self, state: Any) -> Params:
         """The last model, the average of the last rounds, or a uniformly random iterate."""
         return self.outputs.choose(state.kept, state.params, state.round)
-
-    def planned(self, population: Population, rounds: int) -> Self:
-        """The output may depend on the number of rounds."""
-        del population
-        return replace(self, rounds=rounds)
-
-    def with_noise(self, noise: float, phase: str | None = None) -> Self:
-        """Noise of this standard deviation on the sum over clients, in units of the scale."""
-        del phase
-        return replace(self, noise=noise)

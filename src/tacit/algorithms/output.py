@@ -33,23 +33,25 @@ class Outputs:
         """What is kept before the first round."""
         return () if self.kind == "last" else tree.zeros_like(params)
 
-    def keep(self, kept: Tree, before: Params, after: Params, round_: Array) -> Tree:
+    def keep(self, kept: Tree, before: Params, after: Params, round_: Array | int) -> Tree:
         """What is kept after a round that led from one model to the next."""
         if self.kind == "last":
             return kept
+        now = jnp.asarray(round_)
         if self.kind == "random":
-            return tree.select(round_ == self._chosen(), before, kept)
-        counts = round_ >= self._known() - self.average_rounds
+            return tree.select(now == self._chosen(), before, kept)
+        counts = now >= self._known() - self.average_rounds
         return tree.add(kept, tree.select(counts, after, tree.zeros_like(after)))
 
-    def choose(self, kept: Tree, last: Params, round_: Array) -> Params:
+    def choose(self, kept: Tree, last: Params, round_: Array | int) -> Params:
         """The model to return after ``round_`` rounds; the last one until there is a choice."""
         if self.kind == "last":
             return last
+        now = jnp.asarray(round_)
         if self.kind == "random":
-            return tree.select(round_ > self._chosen(), kept, last)
-        count = jnp.minimum(round_ - (self._known() - self.average_rounds), self.average_rounds)
-        mean = tree.scale(1 / jnp.maximum(jnp.minimum(count, round_), 1), kept)
+            return tree.select(now > self._chosen(), kept, last)
+        count = jnp.minimum(now - (self._known() - self.average_rounds), self.average_rounds)
+        mean = tree.scale(1 / jnp.maximum(jnp.minimum(count, now), 1), kept)
         return tree.select(count > 0, mean, last)
 
     def _known(self) -> int:

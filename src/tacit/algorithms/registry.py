@@ -7,29 +7,14 @@ import importlib
 from typing import Any
 
 from tacit.algorithm import Algorithm
+from tacit.algorithms.names import ALGORITHMS, FOR_CLIENTS
 from tacit.errors import ConfigError
 from tacit.sampling import Cohort, FixedCohort, FullCohort, PoissonCohort, TurnsCohort
 from tacit.validation import check_names, check_types, nearest
 
-ALGORITHMS: dict[str, str] = {
-    "adaptdp-fedavg": "adaptdp_fedavg:AdaptDPFedAvg",
-    "auto": "auto:Auto",
-    "auto-local": "auto_local:AutoLocal",
-    "dp-fedavg": "fedavg:DPFedAvg",
-    "dp-fedavg-record": "dp_fedavg_record:RecordDPFedAvg",
-    "dp-fedexp": "fedexp:DPFedEXP",
-    "dp-norm-fedavg": "norm_fedavg:DPNormFedAvg",
-    "dp-scaffnew": "scaffnew:DPScaffNew",
-    "dp-scaffold": "scaffold:DPScaffold",
-    "dynamic-ldp": "dynamic_ldp:DynamicLDP",
-    "fedavg": "fedavg:FedAvg",
-    "isrl-dp": "isrl_dp:ISRLDP",
-}
-
-_COHORT = "clients_per_round"
+_COHORT, _FORM = "clients_per_round", "protects"
 _COHORT_OPTIONS = ("cohort_rate", "cohort_size", "cohort_groups")
-# settled by [train] and [task], not by [algorithm]
-_FROM_PLAN = ("rounds", "clients", "population", "score_scale")
+_FROM_PLAN = ("problem",)  # settled by [train], [task] and [data], not by [algorithm]
 
 
 def names() -> tuple[str, ...]:
@@ -37,25 +22,25 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(ALGORITHMS))
 
 
-def find(name: str) -> type[Algorithm]:
-    """The class behind a name."""
+def find(name: str, protects: Any = None) -> type[Algorithm]:
+    """The class behind a name; of two forms of a method, the one for the protected unit."""
     if name not in ALGORITHMS:
         raise ConfigError(f"there is no algorithm {name!r}{nearest(name, ALGORITHMS)}")
-    module, attribute = ALGORITHMS[name].split(":")
+    place = FOR_CLIENTS[name] if protects == "client" and name in FOR_CLIENTS else ALGORITHMS[name]
+    module, attribute = place.split(":")
     found: type[Algorithm] = getattr(
         importlib.import_module(f"tacit.algorithms.{module}"), attribute
     )
     return found
 
 
-def options(name: str) -> dict[str, Any]:
+def options(name: str, protects: Any = None) -> dict[str, Any]:
     """The options of an algorithm with their defaults, as a configuration spells them."""
-    cls = find(name)
-    fields = dataclasses.fields(cls)  # type: ignore[arg-type]
+    fields = dataclasses.fields(find(name, protects))
     own = {f.name: f.default for f in fields if f.name not in _FROM_PLAN}
     if own.pop(_COHORT, None):
         own |= dict.fromkeys(_COHORT_OPTIONS)
-    return own
+    return own | ({_FORM: "record"} if name in FOR_CLIENTS else {})
 
 
 def make(name: str, **given: Any) -> Algorithm:
@@ -65,8 +50,11 @@ def make(name: str, **given: Any) -> Algorithm:
     ``cohort_groups`` lets so many disjoint groups take turns; without any of them every client
     takes part in every round.
     """
-    cls, what = find(name), f"the algorithm {name!r}"
-    check_names(what, given, options(name))
+    form, what = given.get(_FORM), f"the algorithm {name!r}"
+    cls = find(name, form)
+    check_names(what, given, options(name, form))
+    if name in FOR_CLIENTS and given.pop(_FORM, "record") not in ("record", "client"):
+        raise ConfigError(f"the option 'protects' of {what} is {form!r}: give record or client.")
     cohort = _cohort(**{key: given.pop(key, None) for key in _COHORT_OPTIONS})
     checked = check_types(what, given, cls)
     if cohort is not None:
@@ -76,14 +64,16 @@ def make(name: str, **given: Any) -> Algorithm:
 
 def spelled(algorithm: Algorithm) -> dict[str, Any] | None:
     """The name and options that ``make`` turns into this algorithm; None if it has no name."""
-    name = next((n for n in ALGORITHMS if find(n) is type(algorithm)), None)
-    if name is None:
+    forms = [(name, None) for name in ALGORITHMS] + [(name, "client") for name in FOR_CLIENTS]
+    found = next((form for form in forms if find(*form) is type(algorithm)), None)
+    if found is None:
         return None
-    fields = {f.name: f for f in dataclasses.fields(find(name))}  # type: ignore[arg-type]
+    fields = {f.name: f for f in dataclasses.fields(algorithm)}
     own = {key: getattr(algorithm, key) for key in fields if key not in _FROM_PLAN}
     cohort = own.pop(_COHORT, FullCohort())
     given = {key: value for key, value in own.items() if value != fields[key].default}
-    return {"name": name, **given, **_spelled_cohort(cohort)}
+    form = {_FORM: found[1]} if found[1] is not None else {}
+    return {"name": found[0], **form, **given, **_spelled_cohort(cohort)}
 
 
 def _spelled_cohort(cohort: Cohort) -> dict[str, Any]:

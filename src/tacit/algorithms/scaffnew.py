@@ -1,4 +1,5 @@
-"""DP-ScaffNew: local steps with control variates, a number of them planned up front (paper 004).
+"""DP-ScaffNew: local steps with control variates, a number of them planned up front
+("Balancing Privacy and Performance for Private Federated Learning Algorithms", arXiv:2304.05127).
 
     client   x = w; for each step until a coin falls (probability p): x -= eta (grad f_i(x) - h_i)
              (the gradient over all records, or over ``batch_size`` fresh ones)
@@ -9,15 +10,15 @@
 Protected: a whole client, against the server, under replace-one: only Delta_i leaves, and h_i is
 made of what has left. A round is one communication. The coins are data independent and are drawn
 before training, so the noise is calibrated to the communications that really happen (calibrating
-to their expectation overspends about half of the time: E004-2), and the last step communicates.
+to their expectation overspends about half of the time), and the last step communicates.
 ``local_steps`` instead of ``probability`` takes the same number of steps every round (p = 1/steps).
 Control variates sum to zero over the clients at any time.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import NamedTuple, Self
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple, Self
 
 import jax.numpy as jnp
 import numpy as np
@@ -28,20 +29,20 @@ from tacit.accounting.guarantee import Relation
 from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase
 from tacit.bounds import Bound, Clip, Unbounded
 from tacit.errors import TacitError
-from tacit.mechanisms import Gaussian, Mechanism, NoNoise
 from tacit.population import Population
-from tacit.release import Release
+from tacit.release import Release, gaussian_noise
 from tacit.sampling import step_batch
 from tacit.tasks.base import Params, Task
 from tacit.tree import Tree
+from tacit.validation import AtLeastOne, Positive, Probability
 
 
 class State(NamedTuple):
     """The last synchronised model, the round, and the mean of the last messages."""
 
     params: Params
-    round: Array
     moved: Params
+    round: Array | int = 0
 
 
 class Control(NamedTuple):
@@ -55,26 +56,21 @@ class Control(NamedTuple):
 class DPScaffNew(Algorithm):
     """ScaffNew with clipped, noised communications; no noise and no clip make it ScaffNew."""
 
-    lr: float = 0.1  # eta
-    probability: float | None = None  # p
-    local_steps: int | None = None
+    lr: Positive = 0.1  # eta
+    probability: Probability | None = None  # p
+    local_steps: AtLeastOne | None = None
     batch_size: int | None = None  # records of a local step; None: all
-    iterations: int | None = None  # T: draw coins for so many steps; a round is a coin that fell
+    iterations: AtLeastOne | None = None  # T: steps to draw coins for; a round is a coin that fell
     coin_seed: int = 0
-    clip: float | None = 1.0
+    clip: Positive | None = 1.0
     noise: float = 0.0
-    rounds: int | None = None
     relation: Relation = "replace-one"
+    uses_problem: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if (self.probability is None) == (self.local_steps is None):
             raise TacitError("give probability (random numbers of local steps) or local_steps.")
-        if self.probability is not None and not 0 < self.probability <= 1:
-            raise TacitError(f"probability is {self.probability}; give above 0, at most 1.")
-        if self.local_steps is not None and self.local_steps < 1:
-            raise TacitError(f"local_steps is {self.local_steps}; give at least 1.")
-        if not 0 < self.lr < float("inf"):
-            raise TacitError(f"lr is {self.lr}; give a positive number.")
 
     @property
     def p(self) -> float:
@@ -86,18 +82,17 @@ class DPScaffNew(Algorithm):
         """Local steps before each communication, from coins drawn up front."""
         if self.iterations is not None:
             return steps_of_coins(self.iterations, self.p, self.coin_seed, self.local_steps)
-        if self.rounds is None:
-            raise TacitError("ScaffNew must know its rounds: plan the run first.")
+        rounds = self.known.rounds
         if self.local_steps is not None:
-            return (self.local_steps,) * self.rounds
+            return (self.local_steps,) * rounds
         coins = np.random.default_rng(self.coin_seed)
-        return tuple(int(g) for g in coins.geometric(self.p, self.rounds))
+        return tuple(int(g) for g in coins.geometric(self.p, rounds))
 
     @property
     def release(self) -> Release:
         """The change since the last communication."""
         bound: Bound = Unbounded() if self.clip is None else Clip(self.clip)
-        mechanism: Mechanism = Gaussian(self.noise) if self.noise else NoNoise()
+        mechanism = gaussian_noise(self.noise)
         return Release(bound=bound, mechanism=mechanism, at="message")
 
     def phases(self, task: Task, population: Population) -> tuple[Phase, ...]:
@@ -112,17 +107,17 @@ class DPScaffNew(Algorithm):
             params, moved = sent
             pull = tree.scale(self.p / self.lr, tree.subtract(moved, control.sent))
             h = tree.select(moment.round == 0, control.h, tree.add(control.h, pull))
-            reached = local.gradient_steps(
+            change = local.update(
                 task,
                 batch,
-                moment.key,
+                moment,
                 params,
                 data,
                 steps=jnp.asarray(planned)[moment.round],
                 step_size=self.lr,
                 correction=tree.scale(-1.0, h),
             )
-            return {"change": tree.subtract(reached, params)}, Control(h, control.sent)
+            return {"change": change}, Control(h, control.sent)
 
         return (
             Phase(
@@ -138,39 +133,31 @@ class DPScaffNew(Algorithm):
     def move(self, state: State, mean: Message) -> State:
         """Move by the mean of the messages."""
         moved = mean["change"]
-        return State(tree.add(state.params, moved), state.round + 1, moved)
+        return state._replace(params=tree.add(state.params, moved), moved=moved)
 
     def init(self, params: Params) -> State:
         """The model before the first communication."""
-        return State(params, jnp.zeros((), jnp.int32), tree.zeros_like(params))
+        return State(params, tree.zeros_like(params))
 
     def init_client(self, params: Params) -> Tree:
         """h = 0."""
         return Control(tree.zeros_like(params), tree.zeros_like(params))
 
-    def planned(self, population: Population, rounds: int) -> Self:
-        """A round is a communication: with ``iterations`` their number follows from the coins."""
-        del population
-        return replace(self, rounds=rounds)
-
     def communications(self, rounds: int) -> int:
-        """How many rounds there really are."""
+        """A round is a communication: with ``iterations`` their number follows from the coins."""
         return rounds if self.iterations is None else len(self.steps)
 
     def with_noise(self, noise: float, phase: str | None = None) -> Self:
         """Noise of this standard deviation on a message, in units of the clip."""
-        del phase
         if self.clip is None:
             raise TacitError("a private ScaffNew needs a clip.")
-        return replace(self, noise=noise)
+        return super().with_noise(noise, phase)
 
 
 def steps_of_coins(
     iterations: int, p: float, seed: int, local_steps: int | None = None
 ) -> tuple[int, ...]:
     """The local steps before each communication among ``iterations``; the last one is forced."""
-    if iterations < 1:
-        raise TacitError(f"iterations is {iterations}; give at least 1.")
     if local_steps is not None:
         falls = np.arange(1, iterations + 1) % local_steps == 0
     else:

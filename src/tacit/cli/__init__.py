@@ -1,4 +1,4 @@
-"""The command line. A user's mistake is one sentence on stderr and exit code 2."""
+"""The command line. A mistake of the user gives one sentence on stderr and exit code 2."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tacit.errors import TacitError
 
 app = typer.Typer(
     name="tacit",
-    help="Federated learning with differential privacy that is true.",
+    help="Federated learning with differential privacy guarantees that hold as printed.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -33,16 +33,16 @@ app.command("plan")(planning.plan)
 app.command("examples")(running.examples)
 app.command("demo")(demo.demo)
 
-# Other packages may bring commands: the experiments of the repository bring `reproduce`.
+# Other packages may add commands: the experiments of the repository add `reproduce`.
 for found in entry_points(group="tacit.commands"):
     app.command(found.name)(found.load())
 
-# The base of all usage errors; typer carries its own copy of click, so it is found through typer.
+# The base class of all usage errors; typer has its own copy of click, so it comes from typer.
 _UsageMistake: type[Exception] = typer.BadParameter.__mro__[2]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: 0 done, 2 a user's mistake, 130 interrupted."""
+    """Run the command line and exit: 0 success, 2 a mistake of the user, 130 interrupted."""
     sys.exit(run(arguments))
 
 
@@ -63,7 +63,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _interrupted()
     except BrokenPipeError:
         return 0
-    if result == 130:  # typer has turned the interrupt into its exit code
+    if result == 130:  # typer has turned the interrupt into an exit code
         return _interrupted()
     return result if isinstance(result, int) else 0
 

@@ -1,4 +1,4 @@
-"""``tacit account`` and ``tacit calibrate``: privacy of a whole run from noise, and back."""
+"""``tacit account`` and ``tacit calibrate``: from noise to the privacy of a run, and back."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tacit.errors import TacitError
 if TYPE_CHECKING:
     from tacit.accounting.events import DpEvent, SamplingScheme
 
-account = typer.Typer(no_args_is_help=True, help="What a whole run reveals, from its noise.")
-calibrate = typer.Typer(no_args_is_help=True, help="The least noise that keeps a budget.")
+account = typer.Typer(no_args_is_help=True, help="The guarantee of a whole run, from its noise.")
+calibrate = typer.Typer(no_args_is_help=True, help="The smallest noise for a budget.")
 
 
 class RelationName(StrEnum):
-    """Which datasets are neighbours."""
+    """The neighbouring relation."""
 
     ADD_REMOVE = "add-remove"
     ZERO_OUT = "zero-out"
@@ -26,7 +26,7 @@ class RelationName(StrEnum):
 
 
 class SamplingName(StrEnum):
-    """Who takes part in one release."""
+    """How the units of one release are sampled."""
 
     NONE = "none"
     POISSON = "poisson"
@@ -34,7 +34,7 @@ class SamplingName(StrEnum):
 
 
 class AccountantName(StrEnum):
-    """How epsilon is bounded."""
+    """The accountant that computes epsilon."""
 
     BEST = "best"
     EXACT = "exact"
@@ -46,24 +46,27 @@ class AccountantName(StrEnum):
 
 
 class UnitName(StrEnum):
-    """Who is protected."""
+    """The protected unit."""
 
     CLIENT = "client"
     RECORD = "record"
 
 
-Count = Annotated[int, typer.Option(help="Releases in the whole run.", min=1)]
+Count = Annotated[int, typer.Option(help="Number of releases in the whole run.", min=1)]
 Delta = Annotated[float, typer.Option(help="The delta of the guarantee.")]
-RelationOption = Annotated[RelationName, typer.Option("--relation", help="Which are neighbours.")]
+RelationOption = Annotated[
+    RelationName,
+    typer.Option("--relation", help="Neighbouring relation: add-remove, replace-one or zero-out."),
+]
 SamplingOption = Annotated[
-    SamplingName, typer.Option("--sampling", help="Who takes part in one release.")
+    SamplingName, typer.Option("--sampling", help="How the units of one release are sampled.")
 ]
-Rate = Annotated[float | None, typer.Option(help="The share that takes part, if sampled.")]
+Rate = Annotated[float | None, typer.Option(help="Sampling rate, for poisson and fixed.")]
 AccountantOption = Annotated[
-    AccountantName, typer.Option("--accountant", help="How epsilon is bounded.")
+    AccountantName, typer.Option("--accountant", help="The accountant that computes epsilon.")
 ]
-UnitOption = Annotated[UnitName, typer.Option("--unit", help="Who is protected.")]
-Observer = Annotated[str, typer.Option(help="Against whom, in words.")]
+UnitOption = Annotated[UnitName, typer.Option("--unit", help="The protected unit.")]
+Observer = Annotated[str, typer.Option(help="Who sees the releases, in words.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 _ANYONE = "anyone who sees what is released"
 
@@ -102,9 +105,9 @@ def account_gaussian(
 
 @account.command("privunit")
 def account_privunit(
-    eps0: Annotated[float, typer.Option(help="Budget of the choice of the cap.")],
-    eps1: Annotated[float, typer.Option(help="Budget of the cap's height.")],
-    eps2: Annotated[float, typer.Option(help="Budget of the norm.")],
+    eps0: Annotated[float, typer.Option(help="Epsilon for the choice of the cap.")],
+    eps1: Annotated[float, typer.Option(help="Epsilon for the height of the cap.")],
+    eps2: Annotated[float, typer.Option(help="Epsilon for the norm.")],
     count: Count,
     delta: Delta,
     accountant: AccountantOption = AccountantName.BEST,
@@ -116,7 +119,7 @@ def account_privunit(
 
     for name, value in (("eps0", eps0), ("eps1", eps1), ("eps2", eps2)):
         if not value >= 0:
-            raise TacitError(f"{name} is {value}; give a number from 0.")
+            raise TacitError(f"{name} is {value}; give a number, 0 or more.")
     event = pure_event(eps0 + eps1 + eps2, count=count)
     described = {"per_message": eps0 + eps1 + eps2, "count": count, "sampling": "none"}
     relation, unit = RelationName.REPLACE_ONE, UnitName.CLIENT
@@ -125,7 +128,7 @@ def account_privunit(
 
 @calibrate.command("gaussian")
 def calibrate_gaussian(
-    epsilon: Annotated[float, typer.Option(help="The epsilon to keep, over the whole run.")],
+    epsilon: Annotated[float, typer.Option(help="The epsilon budget of the whole run.")],
     delta: Delta,
     count: Count,
     relation: RelationOption,
@@ -136,12 +139,12 @@ def calibrate_gaussian(
     observer: Observer = _ANYONE,
     json: Json = False,
 ) -> None:
-    """The least noise on the sum, in units of the bound radius C, that keeps (epsilon, delta)."""
+    """The smallest noise on the sum, in units of the bound radius C, for (epsilon, delta)."""
     from tacit.accounting import Budget, gaussian_event
     from tacit.accounting import calibrate as least_noise
 
     if accountant is AccountantName.ALL:
-        raise TacitError("calibrate needs one accountant, not all: leave the option out for best.")
+        raise TacitError("calibrate needs one accountant, not all: omit the option to use best.")
     scheme = _scheme(sampling, rate)
 
     def event(noise: float) -> DpEvent:

@@ -1,4 +1,4 @@
-"""``tacit compare``: methods and settings side by side, at equal and stated privacy."""
+"""``tacit compare``: compare methods and settings at equal, stated privacy."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ def compare(
         list[str], typer.Argument(help="TOML files or names of examples.", show_default=False)
     ],
     vary: Annotated[
-        list[str] | None, typer.Option(help="section.key=first,second: try each.")
+        list[str] | None, typer.Option(help="section.key=first,second: one run for each value.")
     ] = None,
     changes: Annotated[
-        list[str] | None, typer.Option("--set", help="section.key=value, for all of them.")
+        list[str] | None, typer.Option("--set", help="section.key=value, for all runs.")
     ] = None,
-    epsilon: Annotated[float | None, typer.Option(help="The same budget for all.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="One epsilon budget for all runs.")] = None,
     delta: Annotated[float | None, typer.Option(help="The delta of that budget.")] = None,
     auto: Annotated[
-        bool, typer.Option("--with-auto", help="Put auto, which needs no settings, beside them.")
+        bool, typer.Option("--with-auto", help="Add auto, which needs no settings.")
     ] = False,
-    seeds: Annotated[int, typer.Option(help="Repeat with so many seeds.", min=1)] = 3,
-    jobs: Annotated[int | None, typer.Option(help="Processes; all cores if left out.")] = None,
-    metric: Annotated[str | None, typer.Option(help="What to compare by.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for data and picture.")] = None,
+    seeds: Annotated[int, typer.Option(help="Number of seeds per setting.", min=1)] = 3,
+    jobs: Annotated[int | None, typer.Option(help="Processes; default: all cores.")] = None,
+    metric: Annotated[str | None, typer.Option(help="The metric to compare by.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the data and the plot.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Train several methods or settings and put their results side by side."""
+    """Train several methods or settings and compare their results."""
     from tacit.run.compare import compared, joined, quality, suggests_auto, varied, with_auto
 
     budget = (
         [] if epsilon is None else [f"privacy={{epsilon = {epsilon}, delta = {delta or 1e-5}}}"]
     )
     if delta is not None and epsilon is None:
-        raise ConfigError("--delta goes with --epsilon: give both, or neither.")
+        raise ConfigError("--delta needs --epsilon: give both or neither.")
     variants = varied(_bases(configs), vary or [], [*(changes or []), *budget])
     if auto:
         variants = with_auto(variants)
@@ -67,11 +67,11 @@ def compare(
     else:
         _report(ordered, chosen, out)
         if suggests_auto(variants):
-            show.sentence("auto needs no settings: --with-auto puts it beside these.")
+            show.sentence("The method auto needs no settings: add it with --with-auto.")
 
 
 def _bases(names: list[str]) -> dict[str, dict[str, Any]]:
-    """The configurations by a short name; a file stands before an example of the same name."""
+    """The configurations by a short name; a file has priority over an example of the same name."""
     import tomllib
 
     from tacit.run.config import RunConfig, read_toml
@@ -85,7 +85,7 @@ def _bases(names: list[str]) -> dict[str, dict[str, Any]]:
         else:
             found[name] = tomllib.loads(example_text(name))
     if len(found) < len(names):
-        raise ConfigError("two of the configurations have one name: rename a file.")
+        raise ConfigError("two of the configurations have the same name: rename a file.")
     return found
 
 
@@ -122,7 +122,7 @@ def _report(outcomes: Mapping[str, Outcome], metric: str, out: Path | None) -> N
     if unequal:
         show.sentence(
             f"The guarantees differ in {', '.join(unequal)}: this is not a comparison at equal"
-            " privacy. Each run's own sentence:"
+            " privacy. The guarantee of each run:"
         )
     sentences = {name: outcome.guarantee["sentence"] for name, outcome in outcomes.items()}
     if unequal:
@@ -135,7 +135,7 @@ def _report(outcomes: Mapping[str, Outcome], metric: str, out: Path | None) -> N
         " one of them by its result is not counted."
     )
     if out is not None:
-        show.sentence(f"Data and picture are in {out}.")
+        show.sentence(f"The data and the plot are in {out}.")
 
 
 def _keep(outcomes: Mapping[str, Outcome], metric: str, out: Path, variants: list[Variant]) -> None:

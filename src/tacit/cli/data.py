@@ -1,4 +1,4 @@
-"""``tacit data``: what datasets there are, what is in them, and who would hold what."""
+"""``tacit data``: list, show, fetch and split datasets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Root = Annotated[
 
 @app.command("list")
 def list_datasets(root: Root = None, json: Json = False) -> None:
-    """Every dataset by name: sizes, clients, and whether it is here."""
+    """List all datasets: sizes, clients, and whether they are on this machine."""
     from tacit.data import CATALOGUE, Store
 
     store = Store.default(root)
@@ -46,14 +46,14 @@ def list_datasets(root: Root = None, json: Json = False) -> None:
         ],
     )
     show.sentence(
-        f"{sum(line['present'] for line in lines)} of {len(lines)} datasets are here; `tacit data"
-        " show NAME` says where the others come from."
+        f"{sum(line['present'] for line in lines)} of {len(lines)} datasets are on this machine;"
+        " `tacit data show NAME` tells where to get the others."
     )
 
 
 @app.command("show")
 def show_dataset(name: Name, root: Root = None, json: Json = False) -> None:
-    """One dataset: source, licence, files, and label counts if it is here."""
+    """Show one dataset: source, licence, files, and label counts if it is on this machine."""
     from tacit.data import Store, describe
 
     entry = describe(name)
@@ -82,30 +82,31 @@ def split_dataset(
     split: Annotated[
         str, typer.Option(help="iid, dirichlet, shards, mixed, by-column or natural.")
     ] = "",
-    clients: Annotated[int | None, typer.Option(help="How many clients.", min=1)] = None,
-    seed: Annotated[int, typer.Option(help="The seed; the same seed, the same clients.")] = 0,
-    alpha: Annotated[float | None, typer.Option(help="dirichlet: small is uneven.")] = None,
+    clients: Annotated[int | None, typer.Option(help="Number of clients.", min=1)] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same clients.")] = 0,
+    alpha: Annotated[float | None, typer.Option(help="dirichlet: a small alpha is uneven.")] = None,
     equal_sizes: Annotated[
         bool, typer.Option("--equal-sizes", help="dirichlet: clients of equal size.")
     ] = False,
     labels_per_client: Annotated[
-        int | None, typer.Option(help="shards: at most this many labels a client.")
+        int | None, typer.Option(help="shards: maximum number of labels per client.")
     ] = None,
     iid_share: Annotated[
-        float | None, typer.Option(help="mixed: the share that is dealt uniformly.")
+        float | None, typer.Option(help="mixed: the share that is split uniformly.")
     ] = None,
-    column: Annotated[str, typer.Option(help="by-column, natural: the grouping to follow.")] = "",
+    column: Annotated[str, typer.Option(help="by-column, natural: the column to split by.")] = "",
     held_out: Annotated[
         float, typer.Option(help="Share of each client's records to test on.")
     ] = 0.0,
     held_out_clients: Annotated[float, typer.Option(help="Share of the clients to test on.")] = 0.0,
     out: Annotated[
-        Path | None, typer.Option(help="Draw who holds what: a .png, .svg or .pdf.", metavar="FILE")
+        Path | None,
+        typer.Option(help="Plot the labels of the clients: .png, .svg or .pdf.", metavar="FILE"),
     ] = None,
     root: Root = None,
     json: Json = False,
 ) -> None:
-    """Split a dataset over clients and say who would hold what (for simulation only)."""
+    """Split a dataset over clients and show their records and labels (for simulation only)."""
     from tacit.data import federate
 
     given = {"alpha": alpha, "labels_per_client": labels_per_client, "iid_share": iid_share}
@@ -130,12 +131,12 @@ def split_dataset(
         return
     _print_who(federation)
     if out is not None:
-        show.sentence(f"The picture is in {out}.")
+        show.sentence(f"The plot is in {out}.")
 
 
 @app.command("fetch")
 def fetch_dataset(name: Name, root: Root = None, json: Json = False) -> None:
-    """Download a dataset's files from their source, check them and keep them."""
+    """Download the files of a dataset, check them and store them."""
     from tacit.data import describe
     from tacit.data.datasets.fetch import fetch
 
@@ -150,7 +151,7 @@ def fetch_dataset(name: Name, root: Root = None, json: Json = False) -> None:
     unchecked = sum(r.downloaded and not r.checked for r in results)
     note = f" {unchecked} of them have no published checksum." if unchecked else ""
     show.sentence(
-        f"{name} is here: {new} files downloaded, {len(results) - new} were there, in "
+        f"{name} is complete: {new} files downloaded, {len(results) - new} already present, in "
         f"{results[0].path.parent}.{note}"
     )
 
@@ -171,7 +172,7 @@ def _line(entry: Entry, present: bool) -> dict[str, Any]:
 
 
 def _contents(entry: Entry, root: Path | None) -> dict[str, Any]:
-    """What the data themselves say; a loaded file has passed its checksum."""
+    """Facts from the data itself; a loaded file has passed its checksum."""
     import numpy as np
 
     from tacit.data import Problem, generate, load
@@ -219,14 +220,14 @@ def _print_facts(entry: Entry, facts: dict[str, Any], store: Any) -> None:
         show.sentence(f"  {key:<8} {value}")
     absent = [file for file in entry.files if not store.has(file)]
     if absent:
-        show.sentence(f"Not here: {store.missing(absent[0])}")
+        show.sentence(f"Not on this machine: {store.missing(absent[0])}")
     elif not facts["present"]:
         way = (
             f"install {entry.package}"
             if entry.package
             else f"put the folder {entry.folder} into the data folder (TACIT_DATA)"
         )
-        show.sentence(f"Not here: {way}.")
+        show.sentence(f"Not on this machine: {way}.")
 
 
 def _who(federation: Federation) -> dict[str, Any]:
@@ -281,7 +282,7 @@ def _draw(federation: Federation, out: Path) -> None:
     from tacit.errors import DataError
 
     if out.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise DataError(f"{out} is no picture name: end it in .png, .svg or .pdf.")
+        raise DataError(f"{out} is no picture name: use a name that ends in .png, .svg or .pdf.")
     try:
         who_holds_what(federation).savefig(out)
     except OSError as error:

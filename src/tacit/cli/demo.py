@@ -1,4 +1,4 @@
-"""``tacit demo``: what privacy costs on a small problem, in a table, a picture and sentences."""
+"""``tacit demo``: the cost of privacy on a small problem, as a table, a plot and guarantees."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BUDGETS = (8.0, 2.0)
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the picture and the runs.")] = Path(
+    out: Annotated[Path, typer.Option(help="Folder for the plot and the runs.")] = Path(
         "tacit-demo"
     ),
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -66,4 +66,4 @@ def demo(
     )
     for name, result in results.items():
         show.sentence(f"{name}. {result.guarantee.sentence()}")
-    show.sentence(f"The picture is {picture}.")
+    show.sentence(f"The plot is {picture}.")

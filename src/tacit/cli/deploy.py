@@ -22,26 +22,26 @@ Folder = Annotated[Path, typer.Argument(help="The folder.", metavar="DIR")]
 def init(
     folder: Folder,
     config: Annotated[
-        Path | None, typer.Option(help="A run's configuration; without it the demo's.")
+        Path | None, typer.Option(help="Configuration of the run; default: that of the demo.")
     ] = None,
     sites: Annotated[
-        str | None, typer.Option(help="name=records,... where the data are not here.")
+        str | None, typer.Option(help="name=records,... if this machine has no data.")
     ] = None,
-    address: Annotated[str, typer.Option(help="Where sites reach the server.")] = "127.0.0.1:9443",
+    address: Annotated[str, typer.Option(help="Address of the server.")] = "127.0.0.1:9443",
     minimum: Annotated[
-        int | None, typer.Option(help="The least replies of a round; all sites if not given.")
+        int | None, typer.Option(help="Minimum number of replies per round; default: all sites.")
     ] = None,
     timeout: Annotated[float, typer.Option(help="Seconds to wait for replies.")] = 300.0,
     evaluation: Annotated[
         float | None,
-        typer.Option(help="Release the accuracy at the end, to within this error."),
+        typer.Option(help="Release the accuracy at the end with this standard deviation."),
     ] = None,
     insecure: Annotated[
         bool, typer.Option("--insecure", help="No TLS and no authentication: for tests only.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Make the folders of a federation: certificates, keys, one folder for each party."""
+    """Create the folders of a federation: certificates, keys, and one folder for each party."""
     from tacit.deployment.setup.folders import make_federation
     from tacit.deployment.setup.from_config import wanted
     from tacit.deployment.setup.private_files import own_files_only
@@ -68,15 +68,15 @@ def init(
             }
         )
         return
-    show.sentence(f"The federation is in {folder}; its README.md says the next steps.")
-    show.sentence(f"The run, if it goes as planned: {public.guarantee(delta).sentence()}")
+    show.sentence(f"The federation is in {folder}; its README.md lists the next steps.")
+    show.sentence(f"If no round is repeated: {public.guarantee(delta).sentence()}")
     if insecure:
-        show.sentence("Warning: nothing is encrypted or authenticated. Use this for tests only.")
+        show.sentence("Warning: no encryption and no authentication. Use this for tests only.")
 
 
 @app.command()
 def server(folder: Folder, json: Json = False) -> None:
-    """Lead the run of a server's folder; started again, it goes on from its last round."""
+    """Run the server of a folder; after a restart it continues from its last round."""
     from tacit.cli.deploy_progress import Lines
     from tacit.deployment.server.processes import serve
     from tacit.deployment.setup.private_files import own_files_only
@@ -85,14 +85,14 @@ def server(folder: Folder, json: Json = False) -> None:
     own_files_only()
     progress = Lines(quiet=json)
     if Public.load(folder).about.insecure:
-        progress.note("nothing is encrypted or authenticated: this is for tests only")
+        progress.note("no encryption and no authentication: this is for tests only")
     last = serve(folder, progress)
     _report_server(folder, last, json=json)
 
 
 @app.command()
 def site(folder: Folder, json: Json = False) -> None:
-    """Work for a site's folder: answer the server within the site's own policy and budget."""
+    """Run the site of a folder: it answers the server within its own policy and budget."""
     import logging
 
     from tacit.deployment.setup.private_files import own_files_only
@@ -109,7 +109,7 @@ def site(folder: Folder, json: Json = False) -> None:
 
 @app.command()
 def status(folder: Folder, json: Json = False) -> None:
-    """Who works, where the run stands, and what each site here has spent."""
+    """Show running processes, the progress of the run, and the spent budget of each site."""
     from tacit.deployment.setup.overview import overview
 
     found = overview(folder)
@@ -131,7 +131,7 @@ def status(folder: Folder, json: Json = False) -> None:
 
 @app.command()
 def stop(folder: Folder, json: Json = False) -> None:
-    """Stop what works for a folder, with everything that it started."""
+    """Stop the processes of a folder and everything that they started."""
     from tacit.deployment.setup.overview import parts
     from tacit.deployment.transport.process_groups import stop_folder
 
@@ -139,7 +139,7 @@ def stop(folder: Folder, json: Json = False) -> None:
     if json:
         show.as_json({"stopped": stopped})
     else:
-        show.sentence(f"Stopped: {', '.join(stopped) or 'nothing worked here'}.")
+        show.sentence(f"Stopped: {', '.join(stopped) or 'nothing was running'}.")
 
 
 @app.command()
@@ -147,7 +147,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="A new folder for the federation.")] = Path(
         "tacit-deploy-demo"
     ),
-    rounds: Annotated[int, typer.Option(help="How many rounds to train.", min=1)] = 10,
+    rounds: Annotated[int, typer.Option(help="Number of rounds.", min=1)] = 10,
     json: Json = False,
 ) -> None:
     """Start a server and three hospitals on this machine and train within their budgets."""

@@ -9,13 +9,13 @@ import typer
 
 
 class Lines:
-    """Says what changed since it was told last."""
+    """Prints what changed since the last call."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._quiet, self._last = quiet, ""
 
     def __call__(self, progress: Mapping[str, Any]) -> None:
-        """Show where the run stands."""
+        """Show the progress of the run."""
         if self._quiet or not progress:
             return
         line = self._line(progress)
@@ -24,7 +24,7 @@ class Lines:
             typer.echo(line, err=True)
 
     def note(self, text: str) -> None:
-        """Show a line of one's own."""
+        """Show a note."""
         if not self._quiet:
             typer.echo(text, err=True)
 

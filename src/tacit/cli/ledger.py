@@ -1,4 +1,4 @@
-"""``tacit ledger``: read what has been spent, and check that nothing was changed."""
+"""``tacit ledger``: show the spent privacy, and verify that the ledger is unchanged."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 def show_ledger(
     path: LedgerPath,
     delta: Annotated[float, typer.Option(help="The delta of the guarantee.")] = 1e-5,
-    last: Annotated[int, typer.Option(help="How many of the last charges to list.", min=0)] = 10,
+    last: Annotated[int, typer.Option(help="Number of last charges to list.", min=0)] = 10,
     json: Json = False,
 ) -> None:
-    """What the ledger has charged, and the guarantee that is left to state."""
+    """Show the charges of a ledger and the guarantee that follows from them."""
     from tacit.accounting import Ledger
     from tacit.accounting.event_json import encode_event
 
@@ -65,7 +65,7 @@ def show_ledger(
 
 @app.command("verify")
 def verify_ledger(path: LedgerPath, json: Json = False) -> None:
-    """Check the chain of hashes, every line and every event; damage is exit code 2."""
+    """Check the hash chain, every line and every event; exit code 2 if the ledger is damaged."""
     from tacit.accounting import Ledger
 
     ledger = Ledger.read(path)
@@ -75,8 +75,8 @@ def verify_ledger(path: LedgerPath, json: Json = False) -> None:
     _warn_cut(ledger)
     show.sentence(
         f"{path.name} is intact: {sum(1 for _ in ledger.charges)} charges, head"
-        f" {ledger.head[:16]}. (Whole lines missing from the end can only be seen against a"
-        " checkpoint that holds a later head.)"
+        f" {ledger.head[:16]}. (Missing lines at the end can be detected only with a checkpoint"
+        " that holds a later head.)"
     )
 
 
@@ -94,6 +94,6 @@ def _summary(ledger: Ledger, path: Path) -> dict[str, Any]:
 def _warn_cut(ledger: Ledger) -> None:
     if ledger.cut:
         show.sentence(
-            f"The last line was torn by a crash ({ledger.cut} bytes) and does not count: a charge"
-            " that had returned is never in it."
+            f"A crash left an incomplete last line ({ledger.cut} bytes), which does not count: a"
+            " completed charge is never in it."
         )

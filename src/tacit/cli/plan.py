@@ -1,4 +1,4 @@
-"""``tacit plan``: which method, how many rounds and how much noise a budget is worth."""
+"""``tacit plan``: choose the method, the number of rounds and the noise for a budget."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ class TrustName(StrEnum):
 
 
 def plan(
-    clients: Annotated[int, typer.Option(help="How many clients take part.", min=1)],
+    clients: Annotated[int, typer.Option(help="Number of clients.", min=1)],
     records: Annotated[int, typer.Option(help="Records of the smallest client.", min=1)],
-    features: Annotated[int, typer.Option(help="Numbers in one record.", min=1)],
-    epsilon: Annotated[float, typer.Option(help="The budget of the whole run.")],
-    delta: Annotated[float, typer.Option(help="Its delta.")],
-    classes: Annotated[int, typer.Option(help="Classes of the label.", min=2)] = 2,
-    rounds: Annotated[int, typer.Option(help="Rounds of training.", min=1)] = 50,
+    features: Annotated[int, typer.Option(help="Number of features of a record.", min=1)],
+    epsilon: Annotated[float, typer.Option(help="The epsilon budget of the whole run.")],
+    delta: Annotated[float, typer.Option(help="The delta of the budget.")],
+    classes: Annotated[int, typer.Option(help="Number of classes.", min=2)] = 2,
+    rounds: Annotated[int, typer.Option(help="Number of training rounds.", min=1)] = 50,
     trust: Annotated[TrustName, typer.Option(help="Is the server trusted?")] = TrustName.CENTRAL,
     feature_norm: Annotated[float, typer.Option(help="PUBLIC bound on a record's norm.")] = 1.0,
     l2: Annotated[float, typer.Option(help="Weight of the public l2 penalty.")] = 0.01,
     psi0: Annotated[
         float, typer.Option(help="PUBLIC bound on the squared distance to the optimum.")
     ] = 1.0,
-    clip: Annotated[float, typer.Option(help="Bound of an update, for T*.")] = 1.0,
+    clip: Annotated[float, typer.Option(help="Clipping bound of an update, for T*.")] = 1.0,
     simulate: Annotated[
         bool, typer.Option("--simulate", help="Rank by training on public generated data.")
     ] = False,
-    out: Annotated[Path | None, typer.Option(help="Folder for the picture and a config.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the plot and a config.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Compare the methods at a budget from public sizes alone; nothing private is touched."""
+    """Compare the methods at a budget, using public sizes only (no private data)."""
     from tacit.accounting import Budget
     from tacit.planning.advice import advise, honest_word
 
@@ -234,14 +234,14 @@ def _write(
     psi0: float,
     clip: float,
 ) -> dict[str, str]:
-    """A picture of the bound over T, and a configuration to start from."""
+    """Write a plot of the bound over T, and a configuration to start from."""
     from tacit.report.bound import draw_bound
     from tacit.run.config import as_toml
 
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"the folder {out} cannot be made ({error.strerror}).") from None
+        raise ConfigError(f"the folder {out} cannot be created ({error.strerror}).") from None
     files = {}
     if problem.strong_convexity > 0:
         picture = draw_bound(_scaffnew(problem, psi0, clip), budget, out / "bound.png")
@@ -268,7 +268,7 @@ def _write(
 def _chosen(
     candidates: list[Candidate], ranked: list[Rehearsed]
 ) -> tuple[str, dict[str, Any]] | None:
-    """The best method with the options that make it, as a configuration spells them."""
+    """The best method with its options, as written in a configuration."""
     import dataclasses
 
     from tacit.algorithms import registry
@@ -279,7 +279,7 @@ def _chosen(
             continue
         name = candidate.name.removesuffix(" (local)")
         known = registry.options(name)
-        fields = {f.name: f.default for f in dataclasses.fields(candidate.algorithm)}  # type: ignore[arg-type]
+        fields = {f.name: f.default for f in dataclasses.fields(candidate.algorithm)}
         options = {
             key: value
             for key in known

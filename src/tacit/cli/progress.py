@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Watch:
-    """A line that moves in a terminal; a few plain lines elsewhere; nothing when quiet."""
+    """A progress bar in a terminal, a few plain lines elsewhere, nothing if quiet."""
 
     def __init__(self, name: str, rounds: int, *, quiet: bool = False) -> None:
         from rich.console import Console
@@ -46,7 +46,7 @@ class Watch:
         self._bar.stop()
 
     def __call__(self, progress: Progress) -> None:
-        """Show where the run stands."""
+        """Show the progress of the run."""
         if self._quiet:
             return
         if progress.metrics:

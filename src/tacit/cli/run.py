@@ -1,4 +1,4 @@
-"""``tacit run`` and ``tacit examples``: train inside a budget, from one configuration file."""
+"""``tacit run`` and ``tacit examples``: train within a budget, from one configuration file."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 def run(
     config: Annotated[Path | None, typer.Argument(help="A TOML file.", show_default=False)] = None,
-    example: Annotated[str | None, typer.Option(help="A ready example instead of a file.")] = None,
+    example: Annotated[str | None, typer.Option(help="An example instead of a file.")] = None,
     changes: Annotated[
-        list[str] | None, typer.Option("--set", help="section.key=value, as often as you like.")
+        list[str] | None, typer.Option("--set", help="section.key=value; can be repeated.")
     ] = None,
-    seeds: Annotated[int, typer.Option(help="Repeat with so many seeds.", min=1)] = 1,
-    out: Annotated[Path | None, typer.Option(help="Folder to keep the run in.")] = None,
+    seeds: Annotated[int, typer.Option(help="Number of seeds (one run each).", min=1)] = 1,
+    out: Annotated[Path | None, typer.Option(help="Folder for the results.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Folder of a run to continue.")] = None,
-    dry: Annotated[bool, typer.Option("--dry", help="Print the plan alone.")] = False,
+    dry: Annotated[bool, typer.Option("--dry", help="Print only the plan.")] = False,
     json: Json = False,
 ) -> None:
     """Train a model over clients within a stated budget."""
@@ -35,7 +35,7 @@ def run(
     from tacit.run.overview import overview
 
     settings, out = _settings(config, example, changes or [], out, resume)
-    if seeds > 1:  # an experiment: its seeds are known
+    if seeds > 1:  # an experiment with known seeds
         settings = settings.with_seed(settings.train.seed or 0)
     planned = Run.from_config(settings)
     planned.check()
@@ -57,7 +57,7 @@ def run(
 
 
 def examples(json: Json = False) -> None:
-    """List the ready examples."""
+    """List the examples."""
     found = {name: example_text(name) for name in _example_names()}
     if json:
         show.as_json({"examples": [{"name": n, "about": _about(t)} for n, t in found.items()]})
@@ -73,7 +73,7 @@ def _settings(
     out: Path | None,
     resume: Path | None,
 ) -> tuple[RunConfig, Path | None]:
-    """The configuration, its files named from the root, and the folder to write to."""
+    """The configuration with absolute paths, and the output folder."""
     from tacit.run.config import RunConfig, changed, read_toml
     from tacit.run.spelled import refuse_python
 
@@ -84,7 +84,7 @@ def _settings(
         if changes or out is not None:
             raise ConfigError("a resumed run keeps its configuration and its folder.")
         if not (resume / "config.toml").exists():
-            raise ConfigError(f"{resume} holds no run: there is no config.toml in it.")
+            raise ConfigError(f"{resume} is not the folder of a run: it has no config.toml.")
         values = read_toml(resume / "config.toml")
         refuse_python(values)
         return RunConfig.from_dict(values), resume
@@ -104,7 +104,7 @@ def _folder_of(out: Path | None, number: int, seeds: int) -> Path | None:
 
 
 def trained(planned: Run, out: Path | None, *, quiet: bool) -> Result:
-    """Train with progress, and keep the run in a folder if one is given."""
+    """Train with a progress display, and store the run in a folder if one is given."""
     from tacit.cli.progress import Watch
 
     seed = planned.settings.seed
@@ -191,7 +191,7 @@ def _example_names() -> list[str]:
 
 
 def example_text(name: str) -> str:
-    """The configuration of a ready example."""
+    """The configuration of an example."""
     known = _example_names()
     if name not in known:
         raise ConfigError(f"there is no example {name!r}{nearest(name, known)}")

@@ -1,4 +1,4 @@
-"""How results are shown: JSON for programs, tables and wrapped sentences for people."""
+"""Output of results: JSON for programs, tables and wrapped sentences for people."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def as_json(value: Mapping[str, Any]) -> None:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> None:
-    """Print a table that fits a terminal; numbers (all columns but the first) to the right."""
+    """Print a table that fits the terminal; all columns except the first are right-aligned."""
     from rich import box
     from rich.console import Console
     from rich.table import Table

@@ -1,4 +1,4 @@
-"""``tacit site``: what a site has spent, what is left, and what an announced run would cost it."""
+"""``tacit site``: the spent and remaining budget of a site, and the cost of the announced run."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import typer
 
 from tacit.cli import show
 
-app = typer.Typer(no_args_is_help=True, help="A site's own budget and checks.")
+app = typer.Typer(no_args_is_help=True, help="Check a site and its budget.")
 
-Folder = Annotated[Path, typer.Argument(help="The site's folder.", metavar="DIR")]
+Folder = Annotated[Path, typer.Argument(help="The folder of the site.", metavar="DIR")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 @app.command()
 def budget(folder: Folder, json: Json = False) -> None:
-    """What this site has spent over all runs, and what is left of its budget."""
+    """Show what this site has spent over all runs, and its remaining budget."""
     from tacit.deployment.setup.overview import budget_of
 
     found = budget_of(folder)
@@ -33,7 +33,7 @@ def budget(folder: Folder, json: Json = False) -> None:
 
 @app.command()
 def check(folder: Folder, json: Json = False) -> None:
-    """Read the site's records, policy and ledger, and say whether it would join the run."""
+    """Check the records, policy and ledger of the site, and tell whether it would join the run."""
     from tacit.deployment.setup.overview import verdict
 
     found = verdict(folder)

@@ -1,4 +1,4 @@
-"""Data: federations, the ways to cut records into clients, and where records come from."""
+"""Data: federations, splits of records into clients, and the sources of records."""
 
 from tacit.data.config import from_config
 from tacit.data.dataset import Dataset

@@ -1,7 +1,7 @@
-"""The ``[data]`` section of a configuration as a federation.
+"""Make a federation from the ``[data]`` section of a configuration.
 
-Either ``name`` (a dataset of the catalogue, with its split) or ``path`` (your own files, with
-their columns described, or a ``public`` file of the same columns to take the description from).
+Either ``name`` (a dataset of the catalogue, with its split) or ``path`` (your own files, with a
+description of their columns, or a ``public`` file with the same columns to derive it from).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PREPARED = ("path", "prepared", "classes", *_TESTING)
 
 
 class DataSection(Section):
-    """All keys of ``[data]``, whichever of them go together."""
+    """All keys of ``[data]``; not all of them can be combined."""
 
     name: str | None = None
     path: str | Path | None = None
@@ -62,7 +62,7 @@ class DataSection(Section):
 def from_config(config: Mapping[str, Any], *, base: str | Path = ".") -> Federation:
     """Make the federation that a ``[data]`` section describes; paths are relative to ``base``.
 
-    Columns that wait for a release are refused: ``before_release`` takes them.
+    Columns with ``scaling = "release"`` are refused here; ``before_release`` accepts them.
     """
     return _named(config, base, _read(config, base, bounded=False)[0])
 
@@ -70,18 +70,18 @@ def from_config(config: Mapping[str, Any], *, base: str | Path = ".") -> Federat
 def before_release(
     config: Mapping[str, Any], *, base: str | Path = "."
 ) -> tuple[Federation, tuple[Waiting, ...]]:
-    """The same with waiting columns in their public ranges, and which columns these are."""
+    """The same, with unreleased columns scaled by their public ranges, and these columns."""
     federation, waiting = _read(config, base, bounded=True)
     return _named(config, base, federation), waiting
 
 
 def _named(config: Mapping[str, Any], base: str | Path, federation: Federation) -> Federation:
-    """The federation with the section that makes it again, its files named from the root."""
+    """The federation with the section that reproduces it, with absolute paths."""
     return replace(federation, source={"data": anchored(config, base)})
 
 
 def anchored(config: Mapping[str, Any], base: str | Path) -> dict[str, Any]:
-    """The section with its files named from the root, so that it can be read anywhere."""
+    """The section with absolute paths, so that it can be used from any folder."""
     named = {
         key: str((Path(base) / config[key]).resolve())
         for key in ("path", "public", "test", "root")
@@ -109,7 +109,7 @@ def _read(
     if config.get("prepared"):
         check_names("[data] of prepared records", config, _PREPARED, "key")
         if "classes" not in config:
-            raise ConfigError("prepared data need classes = <how many>, 0 for a numeric target.")
+            raise ConfigError("prepared data needs classes = <number>, 0 for a numeric target.")
         return prepared_data(path, classes=config["classes"], **testing), ()
     check_names("[data] with a path", config, _OWN, "key")
     client_column = config.get("client_column", "")
@@ -125,8 +125,8 @@ def _meaning(config: Mapping[str, Any], base: str | Path, client_column: str) ->
     target = config.get("target", {})
     if "columns" in config or "column" not in target:
         raise ConfigError(
-            "with public = '...' the columns are described by that file: leave [data.columns] out "
-            "and give [data.target] its column."
+            "with public = '...' that file describes the columns: leave [data.columns] out, and "
+            "give [data.target] only its column."
         )
     drop = [*config.get("drop", ()), *([client_column] if client_column else [])]
     return Preprocessing.from_public(

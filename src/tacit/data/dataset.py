@@ -1,4 +1,4 @@
-"""A dataset before it is anybody's: records, a public test set and the owners they came with."""
+"""A dataset before it is split over clients: records, a public test set, and possible owners."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Groups = Mapping[str, NDArray[np.generic]]
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """Training records, public test records, and for each record what it could be grouped by.
+    """Training records, public test records, and columns by which records can be grouped.
 
-    ``groups`` names columns that say whose a record is (``writer``, ``hospital``, ``job``);
-    ``natural`` is the one that real clients would follow. ``classes`` is public knowledge.
+    ``groups`` are columns that identify an owner of each record (``writer``, ``hospital``,
+    ``job``); ``natural`` is the one that corresponds to real clients. ``classes`` is public.
     """
 
     name: str
@@ -35,11 +35,11 @@ class Dataset:
         for name, values in self.groups.items():
             if len(values) != len(self):
                 raise DataError(
-                    f"the grouping {name!r} of {self.name} has {len(values)} values for "
+                    f"the group column {name!r} of {self.name} has {len(values)} values for "
                     f"{len(self)} records."
                 )
         if self.natural is not None and self.natural not in self.groups:
-            raise DataError(f"{self.name} has no grouping {self.natural!r}.")
+            raise DataError(f"{self.name} has no group column {self.natural!r}.")
 
     def __len__(self) -> int:
         return len(next(iter(self.records.values())))
@@ -59,7 +59,7 @@ Cut = tuple[Records, Records | None, Groups, Groups]
 def fixed_split(
     records: Records, test_share: float, *, groups: Groups | None = None, seed: int = 20240229
 ) -> Cut:
-    """Cut records that come without a test set once and for all: the seed is part of the data."""
+    """Split off a test set for records that have none; the fixed seed is part of the dataset."""
     if not 0 <= test_share < 1:
         raise DataError(f"test_share is {test_share}: give a number from 0 to below 1.")
     count = len(next(iter(records.values())))
@@ -70,7 +70,7 @@ def fixed_split(
 
 
 def parted(records: Records, testing: NDArray[np.bool_], groups: Groups) -> Cut:
-    """Training records, test records (None if there are none), and the groups of either."""
+    """Training records, test records (None if there are none), and the groups of both."""
     train, own = ({k: v[~testing] for k, v in part.items()} for part in (records, groups))
     if not testing.any():
         return train, None, own, {}

@@ -1,8 +1,8 @@
-"""A federation: who holds which records, and a public test set beside them.
+"""A federation: the records of each client, and a public test set.
 
-Records are a mapping of named arrays with one leading axis (``x`` features, ``y`` targets). All
-clients' records lie in one array, client after client, so that ragged clients cost no padding and
-a client is a slice.
+Records are a mapping of named arrays with one leading axis (``x`` features, ``y`` targets). The
+records of all clients are in one array, client after client. So clients of different sizes need no
+padding, and a client is a slice.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Records = Mapping[str, NDArray[np.generic]]
 
 @dataclass(frozen=True, kw_only=True)
 class Federation:
-    """The clients' records with their owners' names, and records to test on.
+    """The records and names of the clients, and test records.
 
-    ``test`` is public unless ``test_from`` says that it was held out of the clients' own records.
-    ``classes`` is public knowledge of the task (0 for regression), never counted from records.
+    ``test`` is public unless ``test_from`` says that it was held out from the clients' own records.
+    ``classes`` is public information about the task (0 for regression), never counted in records.
     """
 
     records: Records
@@ -33,9 +33,9 @@ class Federation:
     test: Records | None = None
     classes: int = 0
     title: str = "federation"
-    optimum: NDArray[np.float64] | None = None  # of a generated problem, which is nobody's data
+    optimum: NDArray[np.float64] | None = None  # known for a generated problem only
     test_from: Literal["public", "clients"] = "public"
-    source: Mapping[str, Any] | None = None  # the sections of a configuration that make it again
+    source: Mapping[str, Any] | None = None  # the configuration sections that reproduce it
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", np.asarray(self.sizes, dtype=np.int64))
@@ -58,7 +58,7 @@ class Federation:
         classes: int = 0,
         title: str = "federation",
     ) -> Federation:
-        """Lay the records of named clients behind one another."""
+        """Concatenate the records of named clients."""
         if not clients:
             raise DataError(f"{title} has no clients: give at least one.")
         parts = list(clients.values())
@@ -66,8 +66,8 @@ class Federation:
         for name, part in clients.items():
             if set(part) != columns:
                 raise DataError(
-                    f"client {name!r} has the columns {sorted(part)}, the others {sorted(columns)}:"
-                    " give every client the same columns."
+                    f"client {name!r} has the columns {sorted(part)}, the others have"
+                    f" {sorted(columns)}: give every client the same columns."
                 )
         try:
             records = {c: np.concatenate([np.asarray(p[c]) for p in parts]) for c in parts[0]}
@@ -96,7 +96,7 @@ class Federation:
         classes: int = 0,
         title: str = "federation",
     ) -> Federation:
-        """Give record ``i`` to the client whose part holds ``i`` (what the splits return)."""
+        """Give record ``i`` to the client whose part contains ``i``; splits return such parts."""
         order = np.concatenate([np.asarray(p, dtype=np.int64) for p in parts])
         return cls(
             records={k: np.asarray(v)[order] for k, v in records.items()},
@@ -111,12 +111,12 @@ class Federation:
 
     @property
     def clients(self) -> int:
-        """How many clients there are."""
+        """The number of clients."""
         return len(self.sizes)
 
     @property
     def offsets(self) -> NDArray[np.int64]:
-        """Where each client's records begin."""
+        """The index of the first record of each client."""
         return np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.int64)
 
     def client(self, index: int) -> Records:
@@ -125,7 +125,7 @@ class Federation:
         return {k: v[start : start + int(self.sizes[index])] for k, v in self.records.items()}
 
     def mapped(self, change: Callable[[Records], Records]) -> Federation:
-        """The same clients with all records, and those of the test set, sent through a map."""
+        """The same clients, with a map applied to all records and to the test set."""
         test = None if self.test is None else change(self.test)
         return replace(self, records=change(self.records), test=test)
 
@@ -157,7 +157,7 @@ def _check_records(records: Records, count: int, title: str) -> None:
     for name, column in records.items():
         if len(column) != count:
             raise DataError(
-                f"column {name!r} of {title} has {len(column)} rows where {count} are expected."
+                f"column {name!r} of {title} has {len(column)} rows, but {count} are expected."
             )
         if column.dtype.kind not in "buif":
             raise DataError(
@@ -166,7 +166,7 @@ def _check_records(records: Records, count: int, title: str) -> None:
         if column.dtype.kind == "f" and not np.isfinite(column).all():
             row = int(np.argwhere(~np.isfinite(column))[0][0])
             raise DataError(
-                f"column {name!r} of {title} holds NaN or infinity (first in row {row}): "
+                f"column {name!r} of {title} has NaN or infinity (first in row {row}): "
                 "fill or drop such records before training."
             )
 

@@ -1,6 +1,6 @@
-"""A picture of who holds what: the labels of every client.
+"""A plot of the label counts of every client.
 
-Label counts of clients are private: this is for simulations, where all data lie on one machine.
+Label counts of clients are private: use this in simulations only, with all data on one machine.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LEVELS = 400
 
 
 def label_counts(federation: Federation) -> NDArray[np.int64]:
-    """Records of each client (rows) by label (columns); one column when there are no labels."""
+    """Records of each client (rows) by label (columns); one column if there are no labels."""
     labels = federation.records.get("y")
     if not federation.classes or labels is None or labels.ndim != 1:
         return federation.sizes[:, None].copy()
@@ -33,9 +33,9 @@ def label_counts(federation: Federation) -> NDArray[np.int64]:
 
 
 def who_holds_what(federation: Federation) -> Figure:
-    """Stacked bars of label counts: named bars for few clients, a dense sorted band for many.
+    """Stacked bars of label counts: named bars for few clients, a dense sorted plot for many.
 
-    Over 1,000 clients an evenly spaced thousand of the sorted clients is drawn.
+    With more than 1,000 clients, 1,000 evenly spaced ones of the sorted clients are drawn.
     """
     from matplotlib.figure import Figure
 
@@ -68,7 +68,7 @@ def _named_bars(axes: Any, counts: NDArray[np.int64], names: tuple[str, ...]) ->
 
 
 def _dense_band(axes: Any, counts: NDArray[np.int64]) -> None:
-    # where clients have a main label, those of the same one lie side by side, the largest first
+    # if clients have a main label, those with the same one are neighbours, the largest first
     size = counts.sum(axis=1)
     led = bool(np.median(counts.max(axis=1) / size) > 2 / counts.shape[1])
     order = np.lexsort((-size, counts.argmax(axis=1))) if led else np.argsort(-size, kind="stable")

@@ -1,12 +1,12 @@
-"""Real federations on Flower: sites that keep their own budget, and a server that they can check.
+"""Real federations on Flower: every site enforces its own budget and checks the server's requests.
 
-    settings      what is public (federation.toml) and what is a site's or the server's own
-    policy        what a site allows, and the sentence when it refuses
+    settings      the public file (federation.toml) and the private files of site and server
+    policy        what a site allows, and the message when it refuses
     site          answers requests: admits a run, charges, computes; state and ledger on its disk
     coordinator   the server's loop over any transport: wait, announce, rounds, checkpoints
     node, grid    the same bytes over Flower's Fleet and Runtime interfaces
     setup         certificates, keys and folders of a new federation
-    processes     starting, watching and stopping what runs
+    processes     start, watch and stop the processes
 
 Only ``node``, ``grid`` and ``server_app`` import Flower.
 """

@@ -1,23 +1,22 @@
-"""The accuracy of a model on the sites' own records, as a release with a charge of its own.
+"""The accuracy of a model on the sites' own records, as a separate release with its own charge.
 
     client   a = mean over its records of 1 if the model is right, else 0      (a number in [0, 1])
     server   mean of a over the sites; over all records, where a trusted server protects records
 
-It protects whom the training before it protects, in the same sense, against the same observer. The
-noise is chosen from public sizes so that the mean over the sites has a given standard deviation.
+It has the same unit, relation and observer as the training before it. The noise follows from public
+sizes, such that the mean over the sites has a given standard deviation.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import dataclass
 
 import jax.numpy as jnp
 from jax import Array
 
-from tacit import local, random_numbers
-from tacit.accounting.guarantee import SERVER_TRUSTED, Relation, Unit
+from tacit import local
+from tacit.accounting.guarantee import Unit
 from tacit.algorithm import (
     Algorithm,
     ClientData,
@@ -25,8 +24,8 @@ from tacit.algorithm import (
     Moment,
     Phase,
     ServerState,
-    observer_of,
     releases,
+    trusts_server,
     unit_of,
 )
 from tacit.bounds import ClipScalar
@@ -34,7 +33,6 @@ from tacit.errors import ConfigError
 from tacit.mechanisms import Gaussian
 from tacit.population import Population
 from tacit.release import At, Release
-from tacit.sampling import FullBatch
 from tacit.tasks.base import HostRecords, Params, Record, Task
 from tacit.tree import Tree
 
@@ -43,23 +41,22 @@ PHASE = "accuracy"
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateAccuracy(Algorithm):
-    """One round that releases the sites' accuracies with noise ``noise`` on each sum."""
+    """One round that releases the sites' accuracies, with standard deviation ``noise`` per sum."""
 
     noise: float
     unit: Unit
     at: At
-    relation: Relation
     training: Algorithm
 
     @classmethod
     def after(
         cls, training: Algorithm, task: Task, population: Population, error: float
     ) -> PrivateAccuracy:
-        """The release that protects whom this training protects, to within ``error``."""
+        """A release with the unit and relation of this training, with deviation ``error``."""
         found = releases(training, task, population)
         unit = unit_of(found)
         at: At = "step" if unit == "record" else "message"
-        if observer_of(found) == SERVER_TRUSTED:
+        if trusts_server(found):
             at = "aggregate"
         clients = population.clients
         per_noise = {
@@ -76,7 +73,7 @@ class PrivateAccuracy(Algorithm):
         )
 
     def prepared(self, records: HostRecords) -> HostRecords:
-        """The records as they were trained on."""
+        """The records in the form that training used."""
         return self.training.prepared(records)
 
     @property
@@ -97,39 +94,27 @@ class PrivateAccuracy(Algorithm):
             def right(records: Record) -> Array:
                 return is_right(task, params, records)
 
-            zero = jnp.zeros((), jnp.int32)
-            keys = random_numbers.split(moment.key)
             if release.at == "step":
-                share = local.private_mean(
-                    release, (keys[0], keys[1]), zero, data, moment.round, right
-                )
-                return {PHASE: share}, state
+                return {PHASE: local.private_mean(release, moment, data, right)}, state
             like = jnp.zeros((), jnp.result_type(float))
-            summed, count = local.sum_over_chosen(
-                FullBatch(), keys[0], zero, data, like, lambda r, w: jnp.vdot(w, right(r))
-            )
             if release.by_record:
-                return {PHASE: summed}, state
-            return {PHASE: summed / jnp.maximum(count, 1)}, state
+                return {PHASE: local.record_sum(release, moment, data, like, right)}, state
+            count = jnp.maximum(data.size, 1).astype(like.dtype)
+            return {PHASE: local.plain_sum(data, like, right) / count}, state
 
         def settle(state: ServerState, mean: Message) -> ServerState:
             found = mean[PHASE] * share if release.by_record else mean[PHASE]
-            return ServerState(state.params, state.round + 1, found)
+            return state._replace(extra=found)
 
         return (Phase(name=PHASE, client=measure, server=settle, releases={PHASE: release}),)
 
     def init(self, params: Params) -> ServerState:
-        """The model, and no accuracy yet."""
-        return ServerState(params, jnp.zeros((), jnp.int32), jnp.zeros((), jnp.result_type(float)))
-
-    def with_noise(self, noise: float, phase: str | None = None) -> Self:
-        """Noise of this standard deviation on each sum."""
-        del phase
-        return replace(self, noise=noise)
+        """The model, without an accuracy yet."""
+        return ServerState(params, jnp.zeros((), jnp.result_type(float)))
 
 
 def is_right(task: Task, params: Params, records: Record) -> Array:
-    """1 for every record whose class the model names, else 0."""
+    """1 for every record that the model classifies correctly, otherwise 0."""
     labels = records.get("y")
     if labels is None or labels.ndim != 1 or not jnp.issubdtype(labels.dtype, jnp.integer):
         raise ConfigError("an accuracy needs classes: leave [evaluation] out for other targets.")

@@ -1,9 +1,9 @@
-"""Whether the next charge fits into a budget, without composing the whole ledger every time.
+"""Decide whether the next charge fits a budget, without composing the whole ledger every time.
 
-When a run is admitted, everything that it may still charge is composed once with what was spent. As
-long as only planned charges follow, each of them once, the total cannot pass what was composed. A
-charge outside the plan (a round that is tried again) is checked in full, together with the rest of
-the plan if that still fits; once it does not, every charge is checked in full.
+When a run is admitted, all its planned charges are composed once with what is already spent. As
+long as each planned charge is made at most once and no others follow, the total cannot exceed this
+composition. An unplanned charge (of a repeated round) is checked in full, together with the rest of
+the plan if that still fits. Once it does not fit, every charge is checked in full.
 """
 
 from __future__ import annotations
@@ -11,15 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tacit.accounting import Budget, DpEvent, Ledger, compose, repeated
-from tacit.accounting.events import in_turn
 from tacit.planning import Plan
-from tacit.release import PLACES, At
+from tacit.release import At
 
 Planned = Mapping[tuple[int, str], DpEvent]  # by round and phase
 
 
 class Allowance:
-    """The charges of a run that are known to fit."""
+    """The charges of a run that are known to fit the budget."""
 
     def __init__(self, ledger: Ledger, budget: Budget, planned: Planned) -> None:
         self._ledger, self._budget = ledger, budget
@@ -29,7 +28,7 @@ class Allowance:
             self._left = {}
 
     def __call__(self, event: DpEvent, round_: int, phase: str) -> bool:
-        """Whether this event may be charged now; a planned one is taken off the plan."""
+        """Whether this event may be charged now; a planned event is removed from the plan."""
         if self._left.get((round_, phase)) == event:
             del self._left[round_, phase]
             return True
@@ -45,33 +44,34 @@ class Allowance:
 def phase_events(
     plan: Plan, round_: int, places: tuple[At, ...], records: int
 ) -> Iterator[tuple[str, DpEvent]]:
-    """The phases of a round that charge for noise drawn at these places, and their events.
+    """The phases of a round with noise at these places, and their events.
 
-    ``records`` is how many records the site holds that pays.
+    ``records`` is the number of records of the site that is charged.
     """
-    cohort = plan.algorithm.cohort.scheme(plan.population.clients)
+    clients = plan.population.clients
     for phase in plan.algorithm.phases(plan.task, plan.population):
         if any(release.at in places for release in phase.releases.values()):
-            event = phase.event(
-                round_, relation=plan.relation, cohort=cohort, records=records, places=places
+            yield (
+                phase.name,
+                plan.algorithm.price(
+                    phase, round_, clients=clients, records=records, places=places
+                ),
             )
-            yield phase.name, event
 
 
 def planned_events(plan: Plan, ledger: Ledger) -> dict[tuple[int, str], DpEvent]:
-    """What the rounds of a run will still cost a client, whoever draws the noise."""
-    cohort = plan.algorithm.cohort.scheme(plan.population.clients)
+    """The events that the remaining rounds cost a client, whoever draws the noise."""
     paid = {(c.label.get("round"), c.label.get("phase")) for c in ledger.charges}
     return {
-        (round_, phase): in_turn(event, round_, cohort)
+        (round_, phase): event
         for round_ in range(plan.rounds)
-        for phase, event in phase_events(plan, round_, PLACES, plan.population.smallest)
+        for phase, event in plan.events(round_)
         if (round_, phase) not in paid
     }
 
 
 def total(planned: Planned, *more: DpEvent) -> DpEvent:
-    """All of them as one event, equal ones counted together."""
+    """All events as one, with equal events merged."""
     counted: list[tuple[DpEvent, int]] = []
     for event in (*planned.values(), *more):
         for place, (known, count) in enumerate(counted):

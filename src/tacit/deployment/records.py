@@ -1,8 +1,8 @@
-"""A site's records: what is public about them from federation.toml, where they are from site.toml.
+"""The records of a site: federation.toml has their public description, site.toml their location.
 
 [data]                       in federation.toml: the meaning of the columns, or a known dataset
-[data] path = "records.csv"  in site.toml: one file of this site's own records
-[data] client = "cleveland"  or, for a known dataset, which of its clients this site is
+[data] path = "records.csv"  in site.toml: one file with the records of this site
+[data] client = "cleveland"  or, for a known dataset, the client that this site represents
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _ALONE = "this_site"
 
 
 def site_records(public: Public, own: Mapping[str, Any], name: str, *, base: Path) -> Records:
-    """The records of a site, checked against what is public about them."""
+    """The records of a site, checked against their public description."""
     found = _mapped(public, _client(public.run.data, own, base))
     count = len(next(iter(found.values())))
     declared = public.about.sites[name]
     if count != declared:
         raise DataError(
-            f"this site holds {count} records, and federation.toml says {declared}: sizes are"
-            " public and must agree, so bring the right file or ask for a new federation.toml."
+            f"this site holds {count} records, but federation.toml says {declared}: sizes are"
+            " public and must agree. Use the right file, or ask for a new federation.toml."
         )
     return _checked(public, found)
 
 
 def test_records(public: Public, own: Mapping[str, Any], *, base: Path) -> Records:
-    """Public records that the server tests on: a file, or the test set of the known dataset."""
+    """The public test records of the server: a file, or the test set of the known dataset."""
     if "path" in own:
         return _checked(public, _mapped(public, _client(public.run.data, own, base)))
     known = from_config({**public.run.data, **own}, base=base)
@@ -48,12 +48,12 @@ def test_records(public: Public, own: Mapping[str, Any], *, base: Path) -> Recor
 
 
 def after_prelude(public: Public, records: Records, released: Released | None) -> Records:
-    """The records with what the prelude said applied to them, if there was one."""
+    """The records after the result of the prelude is applied to them, if there is a prelude."""
     if public.prelude is None:
         return records
     before = public.prelude.algorithm
     if not isinstance(before, Prelude) or released is None:
-        raise ConfigError("what runs before a training must prepare its records: give a Prelude.")
+        raise ConfigError("a phase before training must prepare the records: give a Prelude.")
     return before.applied(records, released)
 
 
@@ -78,7 +78,7 @@ def _client(public: Mapping[str, Any], own: Mapping[str, Any], base: Path) -> Re
 
 
 def _own_file(public: Mapping[str, Any], own: Mapping[str, Any], base: Path) -> Records:
-    """One file of one site: read through the same public columns as a folder of such files."""
+    """The file of one site, read with the same public columns as a folder of such files."""
     path = base / own["path"]
     if not path.is_file():
         raise DataError(f"there is no file {path}: say in site.toml where the records are.")
@@ -87,8 +87,8 @@ def _own_file(public: Mapping[str, Any], own: Mapping[str, Any], base: Path) -> 
     meaning = public_columns(public)
     if meaning is None:
         raise ConfigError(
-            "federation.toml describes no columns: a file of records needs [data.columns.NAME] and"
-            " [data.target] there."
+            "federation.toml describes no columns: to read a file of records it needs"
+            " [data.columns.NAME] and [data.target]."
         )
     ignored = [c for c in (public.get("client_column"),) if c]
     return meaning.bounded().encode(read_table(path), ignore=ignored)
@@ -103,25 +103,28 @@ def _labelled(arrays: Mapping[str, np.ndarray[Any, Any]], classes: int) -> Recor
 
 
 def _checked(public: Public, records: Records) -> Records:
-    """The records of the public shapes, finite and with known classes."""
+    """Check that the records have the public shapes, finite values and known classes."""
     shapes = public.shapes
     if set(records) != set(shapes):
         raise DataError(
-            f"the records have the columns {sorted(records)} where {sorted(shapes)} are public."
+            f"the records have the columns {sorted(records)}, but federation.toml has"
+            f" {sorted(shapes)}."
         )
     for name, shape in shapes.items():
         if records[name].shape[1:] != shape.shape:
             raise DataError(
-                f"{name} of a record has the shape {list(records[name].shape[1:])} where"
-                f" {list(shape.shape)} is public."
+                f"{name} of a record has the shape {list(records[name].shape[1:])}, but"
+                f" federation.toml has {list(shape.shape)}."
             )
         if (records[name].dtype.kind == "f") != (np.dtype(shape.dtype).kind == "f"):
-            raise DataError(f"{name} has type {records[name].dtype} where {shape.dtype} is public.")
+            raise DataError(
+                f"{name} has type {records[name].dtype}, but federation.toml has {shape.dtype}."
+            )
     return _alone(public, records).records
 
 
 def _alone(public: Public, records: Records) -> Federation:
-    """A federation of this one site, which checks the records on the way."""
+    """A federation with this site only; making it checks the records."""
     return Federation(
         records=records,
         sizes=np.array([len(next(iter(records.values())))]),

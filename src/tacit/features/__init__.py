@@ -1,8 +1,8 @@
-"""Public feature maps: what a record becomes before training, without a look at private records.
+"""Public feature maps, applied to each record before training; they use no private records.
 
-``apply(federation, ["scattering", {"name": "projection", "dimensions": 128}])`` sends the records
-of a federation, and its test set, through maps by name; a configuration lists the same names under
-``[[features]]``. Every map says what it assumes.
+``apply(federation, ["scattering", {"name": "projection", "dimensions": 128}])`` applies maps by
+name to the records and the test set of a federation. A configuration lists the same names under
+``[[features]]``. Every map states its assumption.
 """
 
 from tacit.features.maps import MAPS, FeatureMap

@@ -1,8 +1,8 @@
-"""Generated images: random stroke glyphs, to learn a projection without any real record.
+"""Generated images of random stroke glyphs, to learn a projection without any real record.
 
-A glyph class is a few random curves. Its instances are drawn with another pen: control points move,
-the whole is turned, sheared, scaled and shifted, the stroke is thicker or thinner. What tells the
-classes apart and not the instances of one class is what tells handwritten shapes apart.
+A glyph class is a set of random curves. Its instances vary: control points move, the glyph is
+rotated, sheared, scaled and shifted, and the stroke width changes. Directions that separate the
+classes but not the instances of one class also separate handwritten shapes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _CHUNK = 500
 def glyphs(
     classes: int, instances: int, side: int = 28, *, seed: int = 0
 ) -> tuple[Images, NDArray[np.int32]]:
-    """Images in [0, 1] of ``instances`` instances of every class, and their class numbers."""
+    """Images in [0, 1] with ``instances`` instances of every class, and their class indices."""
     rng = np.random.default_rng(seed)
     strokes = rng.integers(1, 4, size=classes)
     shapes = _shapes(rng, classes, int(strokes.max()))
@@ -33,7 +33,7 @@ def glyphs(
 
 
 def _shapes(rng: np.random.Generator, classes: int, most: int) -> NDArray[np.float64]:
-    """Four control points for each stroke, in [-1, 1]; strokes often begin where one has ended."""
+    """Four control points per stroke in [-1, 1]; a stroke often starts where another one ended."""
     points = rng.uniform(-1, 1, (classes, most, 4, 2))
     for stroke in range(1, most):
         joined = rng.random(classes) < 0.6
@@ -73,7 +73,7 @@ def _bezier(control: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _inked(points: NDArray[np.float64], thickness: NDArray[np.float64], side: int) -> Images:
-    """Full ink within the stroke, fading over one pixel."""
+    """Full intensity within the stroke, fading over one pixel."""
     axis = np.arange(side, dtype=np.float32)
     dx = (axis[None, None, :] - points[:, :, :1].astype(np.float32)) ** 2
     dy = (axis[None, None, :] - points[:, :, 1:].astype(np.float32)) ** 2

@@ -1,8 +1,8 @@
-"""The feature maps by name. Each is fixed before training, and says what it assumes.
+"""The feature maps by name. Each map is fixed before training and states its assumption.
 
-A map takes the records' ``x`` of any number of records and gives new features, record by record.
-One that is learnt (``projection``, ``centre``) is learnt on generated images that have gone through
-the maps before it, so it still knows no private record.
+A map turns ``x`` of any number of records into new features, record by record. A learnt map
+(``projection``, ``centre``) is learnt on generated images to which the maps before it were applied,
+so it does not depend on private records.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class FeatureMap(ABC):
         """The features of each record."""
 
     def settled(self, before: Before, shape: tuple[int, ...], digest: str) -> FeatureMap:
-        """The map for records of this raw shape that went through ``before`` first.
+        """The map for records of this raw shape, after ``before`` was applied to them.
 
-        ``digest`` names everything that comes before, to find what was learnt earlier.
+        ``digest`` identifies the maps before, as a key for the cache.
         """
         del before, shape, digest
         return self
@@ -45,7 +45,7 @@ class FeatureMap(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Unit(FeatureMap):
-    """Every record at norm 1."""
+    """Every record scaled to norm 1."""
 
     assumes: ClassVar[str] = "the length of a record says nothing about its target"
 
@@ -56,7 +56,7 @@ class Unit(FeatureMap):
 
 @dataclass(frozen=True, kw_only=True)
 class Ranges(FeatureMap):
-    """Numbers from their PUBLIC range to [-1, 1]; what lies outside is put on its edge."""
+    """Scales numbers from their PUBLIC range to [-1, 1]; values outside the range are clipped."""
 
     low: float | tuple[float, ...] = 0.0
     high: float | tuple[float, ...] = 1.0
@@ -73,7 +73,7 @@ class Ranges(FeatureMap):
 
 @dataclass(frozen=True, kw_only=True)
 class Standard(FeatureMap):
-    """Numbers minus a PUBLIC mean, over a PUBLIC scale; nothing is put on an edge."""
+    """Subtracts a PUBLIC mean and divides by a PUBLIC scale; nothing is clipped."""
 
     mean: float | tuple[float, ...] = 0.0
     scale: float | tuple[float, ...] = 1.0
@@ -89,7 +89,7 @@ class Standard(FeatureMap):
 
 @dataclass(frozen=True, kw_only=True)
 class Power(FeatureMap):
-    """Numbers to a power below 1, with their sign: a few large ones do not fill a unit record."""
+    """A power below 1 of each number (with its sign), so that large numbers do not dominate."""
 
     exponent: float = 0.5
     assumes: ClassVar[str] = "nothing: each number is mapped alone"
@@ -138,7 +138,7 @@ class RandomFourier(FeatureMap):
 
 @dataclass(frozen=True, kw_only=True)
 class Projection(FeatureMap):
-    """A projection learnt on generated glyphs: "lda" tells classes apart, "pca" whitens."""
+    """A projection learnt on generated glyphs: "lda" separates classes, "pca" whitens."""
 
     kind: Literal["lda", "pca"] = "lda"
     dimensions: int = 128
@@ -148,18 +148,18 @@ class Projection(FeatureMap):
     def apply(self, x: Features) -> Features:
         """(x - mean) @ matrix."""
         if self.learnt is None:
-            raise ConfigError("the projection is learnt when the maps are put together.")
+            raise ConfigError("a projection can be used only in a list of feature maps.")
         return apply_learnt(self.learnt, x)
 
     def settled(self, before: Before, shape: tuple[int, ...], digest: str) -> FeatureMap:
-        """The projection learnt on glyphs of the images' size, or read from the cache."""
+        """The projection, learnt on glyphs of the image size or read from the cache."""
         found = learn(self.kind, self.dimensions, before, image_shape(shape), digest)
         return Projection(kind=self.kind, dimensions=self.dimensions, learnt=found)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Centre(FeatureMap):
-    """Minus the mean of the same features of generated glyphs."""
+    """Subtracts the mean of the same features of generated glyphs."""
 
     learnt: Learnt | None = None
     assumes: ClassVar[str] = "the mean of generated glyphs is near the mean of the records"
@@ -167,28 +167,28 @@ class Centre(FeatureMap):
     def apply(self, x: Features) -> Features:
         """x - mean."""
         if self.learnt is None:
-            raise ConfigError("the centre is learnt when the maps are put together.")
+            raise ConfigError("a centre can be used only in a list of feature maps.")
         flat = np.asarray(x, np.float32).reshape(len(x), -1)
         return flat - np.asarray(self.learnt.mean, np.float32)
 
     def settled(self, before: Before, shape: tuple[int, ...], digest: str) -> FeatureMap:
-        """The centre of glyphs of the images' size."""
+        """The mean of glyphs of the image size."""
         return Centre(learnt=centre_of(before, image_shape(shape), digest))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Network(FeatureMap):
-    """Your own frozen network: ``path = "package.module:function"`` from records to features."""
+    """Your own frozen network: a function ``path = "package.module:function"`` on records."""
 
     path: str
     assumes: ClassVar[str] = "the network was trained on public data only"
 
     def apply(self, x: Features) -> Features:
-        """What the function gives, one row a record."""
+        """The output of the function, one row per record."""
         found = np.asarray(self._function()(x))
         if len(found) != len(x) or found.dtype.kind != "f" or not np.isfinite(found).all():
             raise ConfigError(
-                f"the function {self.path!r} must give one finite row of floats for each record."
+                f"the function {self.path!r} must return one row of finite floats per record."
             )
         return found
 
@@ -222,7 +222,7 @@ def image_shape(shape: tuple[int, ...]) -> tuple[int, int]:
         return shape[0], shape[1]
     side = round(float(np.sqrt(shape[0])))
     if side * side != shape[0]:
-        raise ConfigError(f"records of {shape[0]} numbers are no square images.")
+        raise ConfigError(f"records of {shape[0]} numbers are not square images.")
     return side, side
 
 

@@ -1,4 +1,4 @@
-"""Feature maps one after the other, as a configuration lists them, applied to a federation."""
+"""A sequence of feature maps from a configuration, applied to a federation."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Step = str | Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Maps that are settled for records of one raw shape."""
+    """A sequence of maps for records of one raw shape."""
 
     maps: tuple[FeatureMap, ...]
 
     @classmethod
     def of(cls, steps: Sequence[Step], shape: tuple[int, ...]) -> Pipeline:
-        """The maps of these names and options, each settled after the ones before it."""
+        """The maps with these names and options, each learnt after the ones before it."""
         settled: tuple[FeatureMap, ...] = ()
         digest = hashlib.sha256()
         for step in steps:
@@ -44,13 +44,13 @@ class Pipeline:
 
     @property
     def assumptions(self) -> list[str]:
-        """What each map takes for granted."""
+        """The assumption of each map."""
         names = {kind: name for name, kind in MAPS.items()}
         return [f"{names[type(found)]}: {found.assumes}" for found in self.maps]
 
 
 def apply(federation: Federation, steps: Sequence[Step]) -> Federation:
-    """The federation with its features, and those of its test set, sent through the maps."""
+    """Apply the maps to the features of a federation and of its test set."""
     if not steps:
         return federation
     if "x" not in federation.records:
@@ -64,7 +64,7 @@ def apply(federation: Federation, steps: Sequence[Step]) -> Federation:
 
 
 def make_map(step: Step) -> FeatureMap:
-    """The map of a name, or of a table with a name and options."""
+    """The map for a name, or for a table with a name and options."""
     given = {"name": step} if isinstance(step, str) else dict(step)
     name = given.pop("name", None)
     if not isinstance(name, str) or name not in MAPS:

@@ -1,9 +1,10 @@
-"""Projections that are learnt on generated glyphs only, and kept on disk under a digest.
+"""Projections learnt on generated glyphs only, cached on disk under a digest.
 
-``lda``: Fisher's discriminants of 1,000 glyph classes, the directions in which classes differ most
-against the spread of instances of one class; scaled to unit spread inside classes. ``pca``: the
-directions of largest variance, scaled to variance 1 but for those that hardly vary. It turns what
-gradient steps reach late into what they reach soon, which matters when noise limits the steps.
+``lda``: Fisher's discriminants of 1,000 glyph classes: the directions with the largest ratio of
+between-class to within-class variance, scaled to unit variance within classes. ``pca``: the
+directions of largest variance, whitened to variance 1 except for those of very small variance.
+Whitening lets gradient descent learn all directions at a similar speed, which matters if noise
+limits the number of steps.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from numpy.typing import NDArray
 from tacit.cache_folder import cache_folder
 from tacit.features.glyphs import glyphs
 
-_VERSION = 2  # changes with everything that changes what is learnt
+_VERSION = 2  # increase it with every change that affects the learnt maps
 _CLASSES, _INSTANCES, _SEED = 1_000, 40, 0
-_SHRINKAGE = 0.05  # of the mean variance, added to the spread inside classes
-_FLOOR = 0.03  # of the mean variance, added to every variance before whitening
+_SHRINKAGE = 0.05  # times the mean variance, added to the within-class variance
+_FLOOR = 0.03  # times the mean variance, added to every variance before whitening
 _CHUNK = 1_000
 
 Matrix = NDArray[np.float32]
@@ -47,13 +48,13 @@ def learn(
     shape: tuple[int, int],
     digest: str,
 ) -> Learnt:
-    """The projection to so many dimensions, from the cache if it was learnt before."""
+    """The projection to ``dimensions`` dimensions, from the cache if it was learnt before."""
     parts = _cached(f"{kind}|{digest}", shape, lambda: _whole(kind, before, shape))
     return Learnt(parts.mean, parts.matrix[:, :dimensions])
 
 
 def centre_of(before: Before, shape: tuple[int, int], digest: str) -> Learnt:
-    """The mean alone."""
+    """The mean of the generated features, without a projection."""
 
     def mean() -> Learnt:
         features, _ = _generated(before, shape)
@@ -86,7 +87,7 @@ def _generated(before: Before, shape: tuple[int, int]) -> tuple[Matrix, NDArray[
 
 
 def discriminants(features: Matrix, labels: NDArray[np.int32]) -> Learnt:
-    """Fisher's directions, the most telling first; labels are sorted, of equal counts."""
+    """Fisher's discriminant directions, best first; labels must be sorted, with equal counts."""
     from scipy.linalg import eigh
 
     mean = features.mean(axis=0)
@@ -103,7 +104,7 @@ def discriminants(features: Matrix, labels: NDArray[np.int32]) -> Learnt:
 
 
 def whitening(features: Matrix) -> Learnt:
-    """Principal directions, the largest first, at variance 1 where it is above the floor."""
+    """Principal directions, largest first, scaled to variance 1 if above the floor."""
     mean = features.mean(axis=0)
     values, vectors = np.linalg.eigh(np.cov(features, rowvar=False))
     scaled = vectors / np.sqrt(np.maximum(values, 0) + _FLOOR * np.mean(values) + 1e-12)
@@ -124,5 +125,5 @@ def _cached(what: str, shape: tuple[int, int], make: Callable[[], Learnt]) -> Le
         np.savez(fresh, mean=learnt.mean, matrix=learnt.matrix)
         fresh.replace(path)
     except OSError:
-        pass  # a cache that cannot be written costs time only
+        pass  # without a writable cache the next run is only slower
     return learnt

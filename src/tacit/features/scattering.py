@@ -1,11 +1,11 @@
-"""First-order scattering of images: local energies of oriented waves (Bruna and Mallat, 2013).
+"""First-order scattering of images: local energies of oriented wavelets (Bruna and Mallat, 2013).
 
-Each image is convolved with Morlet wavelets of 2 scales and 8 orientations, the modulus is blurred
-and sampled on a grid of 8 x 8; the blurred image itself is channel 17. The wavelets are fixed, so
-nothing is learnt. ``local_contrast`` divides each channel by the energy around it and takes a
-square root, so that faint and bold strokes look alike.
+Each image is convolved with Morlet wavelets of 2 scales and 8 orientations; the modulus is blurred
+and sampled on an 8 x 8 grid. The blurred image itself is channel 17. The wavelets are fixed, so
+nothing is learnt. ``local_contrast`` divides each channel by the local energy and takes a square
+root, so that faint and bold strokes get similar values.
 
-Assumes: pictures in which shapes matter more than absolute brightness, at a known size.
+Assumption: images of a known size, in which shapes matter more than absolute brightness.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Images = NDArray[np.float32]  # (records, height, width), gray
 
 SCALES, ORIENTATIONS, GRID = 2, 8, 8
 CHANNELS = SCALES * ORIENTATIONS + 1
-_CHUNK = 128  # images at once: what fits near the processor
+_CHUNK = 128  # images at once, small enough for the processor cache
 
 
 def scattering(images: Images) -> Images:
-    """(records, 17, 8, 8): channel 0 is the blurred image, then scale by scale all orientations."""
+    """(records, 17, 8, 8): channel 0 is the blurred image, then all orientations of each scale."""
     _, height, width = images.shape
     side = padded_side(height, width)
     parts = [
@@ -37,16 +37,16 @@ def scattering(images: Images) -> Images:
 
 
 def padded_side(height: int, width: int) -> int:
-    """The side of the square in which an image is placed: a multiple of the grid."""
+    """The side of the square that contains an image, a multiple of the grid."""
     if min(height, width) < GRID:
         raise ConfigError(f"scattering needs images of at least {GRID} x {GRID} pixels.")
     return -(-max(height, width) // GRID) * GRID
 
 
 def local_contrast(maps: Images, *, floor: float = 0.1) -> Images:
-    """The root of each entry over the energy of its neighbourhood in all channels of its kind.
+    """The square root of each entry divided by the local energy in all channels of its kind.
 
-    ``floor`` is in units of the image's own mean energy: flat regions stay near 0.
+    ``floor`` is in units of the mean energy of the image, so flat regions stay near 0.
     """
     waves, blurred = maps[:, 1:], maps[:, :1]
     return np.concatenate([_contrasted(blurred, floor), _contrasted(waves, floor)], axis=1)
@@ -61,7 +61,7 @@ def _contrasted(maps: Images, floor: float) -> Images:
 
 
 def _box(energy: Images) -> Images:
-    """The mean over 3 x 3 places, the border repeated."""
+    """The mean over 3 x 3 neighbours, with repeated borders."""
     wide = np.pad(energy, ((0, 0), (0, 0), (1, 1), (1, 1)), mode="edge")
     size = energy.shape[2]
     total = sum(wide[:, :, i : i + size, j : j + size] for i in range(3) for j in range(3))
@@ -102,12 +102,12 @@ def filters(side: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
 def _morlet(
     wx: NDArray[np.float64], wy: NDArray[np.float64], sigma: float, xi: float, angle: float
 ) -> NDArray[np.float64]:
-    """A Gaussian around the frequency xi, less what would let a constant image through."""
+    """A Gaussian around the frequency xi, corrected so that a constant image gives 0."""
     along = wx * math.cos(angle) + wy * math.sin(angle)
     across = (-wx * math.sin(angle) + wy * math.cos(angle)) / 0.5  # slant: waves are elongated
 
     def bump(shift: float) -> NDArray[np.float64]:
-        # Frequencies are periodic: the copies on both sides count too.
+        # Frequencies are periodic, so the copies on both sides are added.
         copies = [
             np.exp(-0.5 * sigma**2 * ((along - shift + a) ** 2 + across**2))
             for a in (-2 * np.pi, 0.0, 2 * np.pi)

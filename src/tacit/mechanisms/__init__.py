@@ -1,4 +1,4 @@
-"""Mechanisms: the noise of a release and the event that it costs, from the same fields."""
+"""Mechanisms: they add the noise of a release and give its privacy event, from the same fields."""
 
 from tacit.mechanisms.base import Mechanism
 from tacit.mechanisms.gaussian import Gaussian

@@ -1,6 +1,6 @@
-"""Noise that is added to a sum, in units of the bound's radius, constant or one level a round.
+"""Additive noise on a sum, in units of the bound's radius; constant, or one level per round.
 
-The level that is drawn and the level that is charged are read from the same field.
+The noise that is drawn and the noise that is charged come from the same field.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ Levels = float | tuple[float, ...]
 
 @dataclass(frozen=True)
 class Additive(ABC):
-    """value + noise * radius * a standard draw for every coordinate."""
+    """value + noise * radius * (a standard random number for every coordinate)."""
 
     noise: Levels
 
     def __post_init__(self) -> None:
         levels = self.noise if isinstance(self.noise, tuple) else (self.noise,)
         if not levels or any(not 0 <= level < math.inf for level in levels):
-            raise TacitError(f"the noise is {self.noise}; give finite numbers from 0.")
+            raise TacitError(f"the noise is {self.noise}; give finite numbers, 0 or more.")
 
     @abstractmethod
     def draw(self, key: Array, count: int, dtype: jnp.dtype) -> Array:
-        """So many independent draws of the standard law."""
+        """``count`` independent draws from the standard distribution."""
 
     @abstractmethod
     def exactly(
         self, key: Array, value: Tree, level: Array | float, radius: Array | float, terms: int
     ) -> Tree:
-        """The sum with noise that floating point arithmetic cannot betray, for real clients."""
+        """The sum with noise that is safe against floating-point attacks, for real clients."""
 
     @abstractmethod
     def price(
@@ -56,7 +56,7 @@ class Additive(ABC):
         sampling: SamplingScheme,
         count: int,
     ) -> DpEvent:
-        """What ``count`` releases at this level cost."""
+        """The privacy event of ``count`` releases with this noise level."""
 
     @property
     @abstractmethod
@@ -64,12 +64,13 @@ class Additive(ABC):
         """The variance of one standard draw."""
 
     def level(self, round_: int) -> float:
-        """The noise of a round over the radius; rounds beyond a schedule are refused."""
+        """The noise of a round divided by the radius; rounds after a schedule's end are errors."""
         if not isinstance(self.noise, tuple):
             return self.noise
         if not 0 <= round_ < len(self.noise):
             raise TacitError(
-                f"the noise is planned for {len(self.noise)} rounds; round {round_} is beyond."
+                f"the noise is planned for {len(self.noise)} rounds; there is none for round"
+                f" {round_} (counted from 0)."
             )
         return self.noise[round_]
 
@@ -81,7 +82,7 @@ class Additive(ABC):
         round_: Array | int,
         terms: int = 1,
     ) -> Tree:
-        """The sum with the noise of this round; one flat draw for all leaves compiles fastest."""
+        """The sum with this round's noise; one draw for all leaves compiles fastest."""
         if wants_exact_noise():
             return self.exactly(key, value, self._traced_level(round_), radius, terms)
         leaves, structure = jax.tree.flatten(value)
@@ -102,7 +103,7 @@ class Additive(ABC):
         sampling: SamplingScheme,
         count: int,
     ) -> DpEvent:
-        """The price of this round's level."""
+        """The privacy event of this round's noise level."""
         return self.price(
             self.level(round_), relation=relation, shape=shape, sampling=sampling, count=count
         )
@@ -112,7 +113,7 @@ class Additive(ABC):
         return released
 
     def sq_norm(self, released: Tree, radius: Array | float, round_: Array | int) -> Array:
-        """The squared norm of the bounded value, unbiased: the noise's own part is taken off."""
+        """An unbiased estimate of the squared norm; the noise's expected part is subtracted."""
         own = self.variance * (self._traced_level(round_) * radius) ** 2
         return tree.squared_norm(released) - tree.size(released) * own
 

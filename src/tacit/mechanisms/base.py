@@ -1,4 +1,4 @@
-"""What a mechanism is: it noises a bounded value, and names the event that this costs."""
+"""The interface of a mechanism: it adds noise to a bounded value and gives the privacy event."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tacit.tree import Tree
 
 @runtime_checkable
 class Mechanism(Protocol):
-    """Noise and its price, both read from the same fields."""
+    """Noise and its privacy event, both from the same fields."""
 
     def noised(self, key: Array, value: Tree, radius: Array | float, round_: Array | int) -> Tree:
-        """The sum of contributions bounded by ``radius``, with this round's noise."""
+        """Add this round's noise to a sum of contributions bounded by ``radius``."""
         ...
 
     def event(
@@ -28,15 +28,15 @@ class Mechanism(Protocol):
         sampling: SamplingScheme,
         count: int,
     ) -> DpEvent:
-        """What ``count`` releases in one round cost."""
+        """The privacy event of ``count`` releases in one round."""
         ...
 
     def vector(self, released: Tree) -> Tree:
-        """The unbiased estimate of the value inside what was released."""
+        """The unbiased estimate of the value in a release."""
         ...
 
     def sq_norm(self, released: Tree, radius: Array | float, round_: Array | int) -> Array:
-        """An estimate of the squared norm of the value, from what was released."""
+        """An estimate of the squared norm of the value, from a release."""
         ...
 
     def scaled(self, factor: float) -> Self:

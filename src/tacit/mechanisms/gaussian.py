@@ -1,4 +1,4 @@
-"""Gaussian noise, in units of the bound's radius, constant or one level a round."""
+"""Gaussian noise, in units of the bound's radius; constant, or one level per round."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Gaussian(Additive):
     """N(0, (noise * radius)^2) on every coordinate of the sum."""
 
     def draw(self, key: Array, count: int, dtype: jnp.dtype) -> Array:
-        """Standard normals."""
+        """Standard normal numbers."""
         return random_numbers.normal(key, count, dtype)
 
     def exactly(
         self, key: Array, value: Tree, level: Array | float, radius: Array | float, terms: int
     ) -> Tree:
-        """Normals on a grid, from the operating system."""
+        """Normal noise on a grid, from the operating system's random numbers."""
         return rounded.noised(key, value, level, radius, terms)
 
     @property
@@ -43,7 +43,7 @@ class Gaussian(Additive):
         sampling: SamplingScheme,
         count: int,
     ) -> DpEvent:
-        """Gaussian events of the level over the sensitivity."""
+        """Gaussian events with multiplier noise / sensitivity."""
         return gaussian_event(
             radius=1.0, noise=level, relation=relation, sampling=sampling, count=count, shape=shape
         )

@@ -1,9 +1,9 @@
-"""Calls of the host from inside a compiled program, with NumPy arrays in and out.
+"""Call Python functions on the host from a compiled program, with NumPy arrays in and out.
 
-JAX's own callbacks put their arguments on a device again, in the background: with large arguments
-and every core in a callback they wait for each other for ever. They also convert 64-bit floats when
-the thread that they run in is set to 32 bits. Here the host reads the program's own memory, and
-results are words of 32 bits, which no setting converts.
+JAX's own callbacks copy their arguments to a device again, in the background. With large arguments
+and a callback on every core this can deadlock. They also convert 64-bit floats if their thread is
+set to 32 bits. Here the host reads the memory of the program directly, and the results are 32-bit
+words, which no setting converts.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _host_call.multiple_results = True
 
 
 def call_host(function: Host, shape: tuple[int, ...], *args: Array) -> Array:
-    """What ``function`` of the arguments returns: words of this shape.
+    """Call ``function`` on the host; it returns 32-bit words of this shape.
 
-    Under ``vmap`` all arguments get the same leading axes, and so must the result. A call is never
-    left out, repeated or shared, for it may draw randomness.
+    Under ``vmap`` all arguments get the same leading axes, and the result must have them too. A
+    call is never removed, repeated or shared, because it may draw random numbers.
     """
     (words,) = _host_call.bind(*args, function=function, shape=shape)
     return words
@@ -42,7 +42,7 @@ def _shape_of(*args: Any, function: Host, shape: tuple[int, ...]) -> list[Shaped
 
 
 def _at_once(*args: Array, function: Host, shape: tuple[int, ...]) -> list[Array]:
-    """Outside of a program."""
+    """The call outside a compiled program."""
     del shape
     return [jnp.asarray(function(*(np.asarray(a) for a in args)))]
 
@@ -56,7 +56,7 @@ def _lowered(
         try:
             return (function(*(np.asarray(a) for a in arrays)),)
         except BaseException:
-            logging.getLogger("tacit").exception("a call of the host failed")
+            logging.getLogger("tacit").exception("a call to the host failed")
             raise
 
     result, _, _ = mlir.emit_python_callback(

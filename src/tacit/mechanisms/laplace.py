@@ -19,25 +19,25 @@ from tacit.tree import Tree
 class Laplace(Additive):
     """Laplace noise of scale ``noise * radius`` on a single number.
 
-    The bounds of Tacit limit Euclidean norms, and only for a single number is that the L1 norm
-    which Laplace noise needs; anything longer is refused.
+    Tacit's bounds limit the Euclidean norm, but Laplace noise needs a bound on the L1 norm. The two
+    are equal only for a single number; vectors are refused.
     """
 
     def draw(self, key: Array, count: int, dtype: jnp.dtype) -> Array:
         """One standard Laplace draw."""
         if count != 1:
             raise TacitError(
-                f"Laplace noise is offered for one number, not for {count}: use the Gaussian"
-                " mechanism for vectors."
+                f"Laplace noise supports a single number, not {count}: use the Gaussian mechanism"
+                " for vectors."
             )
         return jax.random.laplace(key, (count,), dtype)
 
     def exactly(
         self, key: Array, value: Tree, level: Array | float, radius: Array | float, terms: int
     ) -> Tree:
-        """Refused: there is no exact sampler for it."""
+        """Not supported: Laplace noise has no exact sampler."""
         del key, value, level, radius, terms
-        raise TacitError("Laplace noise has no exact sampler: take Gaussian noise to deploy.")
+        raise TacitError("Laplace noise has no exact sampler: use Gaussian noise to deploy.")
 
     @property
     def variance(self) -> float:
@@ -53,7 +53,7 @@ class Laplace(Additive):
         sampling: SamplingScheme,
         count: int,
     ) -> DpEvent:
-        """Laplace events of the level over the sensitivity."""
+        """Laplace events with multiplier noise / sensitivity."""
         return laplace_event(
             radius=1.0, noise=level, relation=relation, sampling=sampling, count=count, shape=shape
         )

@@ -1,4 +1,4 @@
-"""No noise: the honest mechanism of training without privacy, charged as infinite."""
+"""No noise, for training without privacy; it is charged as a non-private release."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tacit.tree import Tree
 
 @dataclass(frozen=True)
 class NoNoise:
-    """The value as it is."""
+    """Releases the value without noise."""
 
     def noised(self, key: Array, value: Tree, radius: Array | float, round_: Array | int) -> Tree:
         """The value, unchanged."""

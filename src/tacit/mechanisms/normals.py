@@ -1,15 +1,16 @@
-"""Rounded standard normals, exactly: floor(2^bits Z), from a source of random bits.
+"""An exact sampler of rounded standard normals, floor(2^bits Z), from random bits.
 
-Z is drawn by rejection in the manner of Karney (2016): Z = k + x with k from exp(-k^2/2) by a table
-of thresholds and x uniform in [0, 1), accepted with probability exp(-x (2k + x)/2). 64 random bits
-decide nearly every comparison; where they, or floats, do not, further bits and 60 decimal digits
-do. The law of the result is within 2^-100 in total variation of the exact one, for every number.
-No draw is as far as ``REACH`` standard deviations from 0; the mass beyond is part of that distance.
+Z is drawn by rejection sampling as in Karney (2016): Z = k + x with k drawn proportionally to
+exp(-k^2/2) by a table of thresholds and x uniform in [0, 1), accepted with probability
+exp(-x (2k + x)/2). 64 random bits decide nearly every comparison. If they or the floats do not
+decide it, more bits and 60 decimal digits do. The total variation distance to the exact
+distribution is at most 2^-100 for every number. No draw is ``REACH`` or more standard deviations
+from 0; the mass beyond is included in that distance.
 
-Random bits come from the operating system directly, or from SHAKE-256 of a secret of this process,
-which the operating system has drawn, and a label: the same label gives the same bits, so that two
-devices of one simulation draw one noise, and nobody outside the process can repeat it. Labels are
-keys of 64 bits: the chance that two of N draws of a run share one is below N^2 / 2^65.
+The random bits come directly from the operating system, or from SHAKE-256 of a label and a secret
+of this process (which the operating system has drawn). The same label gives the same bits, so two
+devices of one simulation draw the same noise, and nobody outside the process can reproduce it.
+Labels are 64-bit keys: the probability that two of N draws share a label is below N^2 / 2^65.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from numpy.typing import NDArray
 Words = Callable[[int], NDArray[np.uint64]]
 
 REACH: Final = 14.0
-_DOUBT: Final = 2.0**-46  # where 53 bits do not decide a comparison
+_DOUBT: Final = 2.0**-46  # closer than this, 53 bits do not decide a comparison
 
 
 def rounded_normals(count: int, bits: int, words: Words | None = None) -> NDArray[np.int64]:
-    """floor(2^bits Z) for so many independent standard normals Z; ``words`` gives random bits."""
+    """floor(2^bits Z) for ``count`` independent standard normals Z; ``words`` gives random bits."""
     source = words or os_words
     found: list[NDArray[np.int64]] = []
     missing = count
@@ -48,7 +49,7 @@ def os_words(count: int) -> NDArray[np.uint64]:
 
 
 def secret_words(label: bytes) -> Words:
-    """64-bit words that follow from this process's secret and a label, again and again the same."""
+    """64-bit words derived from the secret of this process and a label; equal for equal labels."""
     calls = 0
 
     def words(count: int) -> NDArray[np.uint64]:
@@ -61,11 +62,11 @@ def secret_words(label: bytes) -> Words:
     return words
 
 
-_SECRET: Final = secrets.token_bytes(32)  # drawn once, before any thread can ask for it
+_SECRET: Final = secrets.token_bytes(32)  # drawn at import, before any thread can use it
 
 
 def _candidates(count: int, bits: int, words: Words) -> NDArray[np.int64]:
-    """Those of ``count`` candidates that are accepted: about 71 of 100."""
+    """The accepted ones of ``count`` candidates, about 71 %."""
     first, second, third = words(3 * count).reshape(3, count)
     k = np.searchsorted(_HIGH, first, side="right").astype(np.int64)
     for i in np.flatnonzero(k != np.searchsorted(_HIGH, first, side="left")):
@@ -84,7 +85,7 @@ def _candidates(count: int, bits: int, words: Words) -> NDArray[np.int64]:
 
 
 def cell(place: int) -> int:
-    """The k of 128 random bits, where the first 64 do not say it."""
+    """The k of 128 random bits, if the first 64 bits do not decide it."""
     return sum(threshold <= place for threshold in _THRESHOLDS)
 
 
@@ -97,7 +98,7 @@ def accepts(k: int, x: int, coin: int) -> bool:
 
 
 def _thresholds() -> list[int]:
-    """2^128 P(K <= k) for P(K = k) proportional to exp(-k^2/2); beyond 13 lies 2^-141."""
+    """2^128 P(K <= k) for P(K = k) proportional to exp(-k^2/2); P(K > 13) is 2^-141."""
     with localcontext() as context:
         context.prec = 60
         weights = [(Decimal(-k * k) / 2).exp() for k in range(14)]

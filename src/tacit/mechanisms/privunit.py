@@ -1,23 +1,24 @@
-"""PrivUnit and ScalarDP: local messages with pure differential privacy (paper 003, section 4.1).
+"""PrivUnit and ScalarDP: local messages with pure differential privacy.
 
-A vector of norm at most C is sent as direction and length. PrivUnit draws a unit vector V from the
-cap {<v, u> >= gamma} around the direction u with probability p, else from the rest of the sphere,
-and V/m is unbiased for u. ScalarDP rounds the length to one of k + 1 levels at random and answers
-another level now and then. The price is eps0 (choice of the cap) + eps1 (height of the cap) + eps2
-(length), for every message, with delta 0.
+This is LDP-PrivUnit of DP-FedEXP (arXiv:2504.09850, section 4.1). A vector of norm at most C is
+sent as direction and length. PrivUnit draws a unit vector V from the cap {<v, u> >= gamma} around
+the direction u with probability p, otherwise from the rest of the sphere; V/m is an unbiased
+estimate of u. ScalarDP rounds the length at random to one of k + 1 levels and sometimes answers
+with another level. Each message costs eps0 (choice of the cap) + eps1 (height of the cap) + eps2
+(length), with delta 0.
 
-Sampling costs one normal vector at any dimension d. The height t = <V, u> has the law of a
-symmetric beta variable; its quantile function is smooth in the log-odds of the tail, so it is read
-off a fine table of scipy's ``betaincinv`` with cubic interpolation, and the rest of V is a
-normalised Gaussian orthogonal to u. A zero update has no direction: a fixed one takes its place.
+Sampling needs one normal vector for any dimension d. The height t = <V, u> follows a symmetric beta
+distribution. Its quantile function is smooth in the log-odds of the tail, so it is interpolated
+(cubic) from a fine table of scipy's ``betaincinv``. The rest of V is a normalised Gaussian
+orthogonal to u. A zero update has no direction: a fixed direction replaces it.
 
-Floating point. The choices that eps0 and eps2 pay for, the cap or the rest and the true level or
-another, are exact: 64 random bits against a whole number that is rounded to the safe side, so that
-neither price is ever above its epsilon. At 30, the most, the rare side has 1.7 million of the 2^64
-cases, and rounding moves the price by less than 1e-6. A key has 64 bits too: no longer coin would
-carry more. The direction itself is drawn in floating point: the law above is that of real numbers,
-and the last bits of V depend on u. That is right for simulations; a site refuses PrivUnit unless
-its policy says ``inexact_noise = true``.
+Floating point. The two random choices behind eps0 (cap or rest) and eps2 (true level or another)
+are exact: 64 random bits are compared with an integer that is rounded to the safe side, so the cost
+never exceeds eps0 or eps2. At the maximum of 30, the unlikely outcome has 1.7 million of the 2^64
+cases, and rounding changes the cost by less than 1e-6. Keys have 64 bits too, so more random bits
+would not help. The direction is drawn in floating point: the proof is for real numbers, and the
+last bits of V depend on u. This is acceptable in simulations. A site refuses PrivUnit unless its
+policy says ``inexact_noise = true``.
 """
 
 from __future__ import annotations
@@ -43,10 +44,10 @@ from tacit.tree import Tree
 
 GammaRule = Literal["exact", "A", "B"]
 _REACH, _NODES = 60.0, 16_385  # the table covers log-odds from -60 to 60
-_COIN = "a coin of 64 random bits is exact up to there"
-_MOST = {  # and why; 22,027 levels are well within what random_numbers.below can draw
+_COIN = "64 random bits are exact up to this value"
+_MOST = {  # maximum and reason; random_numbers.below can draw far more than the 22,027 levels
     "eps0": (30.0, _COIN),
-    "eps1": (40.0, "the table of heights ends there"),
+    "eps1": (40.0, "the table of heights ends at this value"),
     "eps2": (30.0, _COIN),
 }
 
@@ -55,8 +56,8 @@ _MOST = {  # and why; 22,027 levels are well within what random_numbers.below ca
 class PrivUnit:
     """PrivUnit with ScalarDP; ``gamma`` is the rule for the height of the cap.
 
-    "exact" spends eps1 fully; "A" and "B" are the papers' looser rules, to compare. eps0 and eps2
-    are at most 30 and eps1 at most 40.
+    "exact" uses all of eps1; "A" and "B" are the looser rules of the papers, for comparison. eps0
+    and eps2 are at most 30, and eps1 is at most 40.
     """
 
     eps0: float = 2.0
@@ -77,7 +78,7 @@ class PrivUnit:
         del round_
         flat, restore = ravel_pytree(value)
         if flat.size < 2:
-            raise TacitError("PrivUnit needs at least two numbers: use another mechanism.")
+            raise TacitError("PrivUnit needs at least two dimensions: use another mechanism.")
         cap_key, rest_key, level_key, place_key = random_numbers.split(key, 4)
         length = jnp.sqrt(jnp.vdot(flat, flat))
         first = jnp.zeros_like(flat).at[0].set(1)
@@ -106,17 +107,17 @@ class PrivUnit:
         sampling: SamplingScheme,
         count: int,
     ) -> DpEvent:
-        """Pure epsilon for every message; local randomness is not amplified by cohorts."""
+        """A pure epsilon for every message; sampling of cohorts does not amplify local noise."""
         del round_, relation, shape, sampling
         return pure_event(self.epsilon, count=count)
 
     @property
     def epsilon(self) -> float:
-        """The price of one message."""
+        """The epsilon of one message."""
         return self.eps0 + self.eps1 + self.eps2
 
     def scaled(self, factor: float) -> PrivUnit:
-        """``factor`` times less of each of the three budgets."""
+        """The mechanism with each of the three epsilons divided by ``factor``."""
         return replace(
             self, eps0=self.eps0 / factor, eps1=self.eps1 / factor, eps2=self.eps2 / factor
         )
@@ -132,7 +133,7 @@ class PrivUnit:
         inside = ~random_numbers.coin(cap_key, random_numbers.rare(self.eps0))
         place = jax.random.uniform(place_key, (), u.dtype)
         place = place + jnp.finfo(u.dtype).eps / 2  # the middle of its interval, so never 0
-        # Each branch measures from its own pole, so that neither tail is rounded away.
+        # Each branch measures from its own pole, so that rounding affects neither tail.
         log_share = jnp.where(inside, math.log(cap.share), math.log1p(-cap.share))
         log_tail = jnp.log(place) + log_share
         odds = log_tail - jnp.log(-jnp.expm1(log_tail))
@@ -143,11 +144,11 @@ class PrivUnit:
         return (t * u + jnp.sqrt(jnp.maximum(0, 1 - t * t)) * across) / cap.mean
 
     def _level(self, key: Array, share: Array) -> Array:
-        """ScalarDP: a randomly rounded level, and now and then another one."""
+        """ScalarDP: a randomly rounded level, sometimes replaced by another one."""
         levels, _, _ = scalar_constants(self.eps2)
         up_key, coin_key, stray_key = random_numbers.split(key, 3)
         place = jnp.clip(share, 0, 1) * levels
-        # Rounding mixes two levels. The price holds for any mixture, so a float may decide here.
+        # Rounding mixes two levels. Epsilon holds for any mixture, so a float may decide here.
         up = jax.random.uniform(up_key, (), share.dtype) < place - jnp.floor(place)
         level = jnp.floor(place).astype(jnp.int32) + up
         stray = random_numbers.below(stray_key, levels)  # uniform over the other levels
@@ -158,7 +159,7 @@ class PrivUnit:
 
 
 class Cap(NamedTuple):
-    """A cap of the sphere: its height, its share of the sphere, and E<V, u> with it."""
+    """A cap of the sphere: its height, its share of the sphere, and the resulting E<V, u>."""
 
     height: float  # gamma
     share: float  # q
@@ -166,9 +167,9 @@ class Cap(NamedTuple):
 
 
 def cap_of(dimension: int, eps0: float, eps1: float, rule: GammaRule = "exact") -> Cap:
-    """The cap of a rule: the exact one costs eps1 = log((1 - q)/q); (A) and (B) are bounds.
+    """The cap of a rule: "exact" costs eps1 = log((1 - q)/q); "A" and "B" are upper bounds.
 
-    In two dimensions (A) would cost more than eps1, so no rule goes above the exact height.
+    In two dimensions "A" would cost more than eps1, so the exact height limits every rule.
     """
     a, share = (dimension - 1) / 2, float(expit(-eps1))
     x = float(betaincinv(a, a, share))  # (1 - gamma)/2, which is precise where gamma is near 1
@@ -193,7 +194,7 @@ def _height_of_rule(dimension: int, eps1: float, rule: GammaRule) -> float:
 
 
 def height_rule_b(dimension: int, eps1: float) -> float | None:
-    """The largest gamma >= sqrt(2/d) of rule (B), None where there is none."""
+    """The largest gamma >= sqrt(2/d) that rule "B" allows; None if there is none."""
 
     def cost(gamma: float) -> float:
         bulk = 0.5 * math.log(dimension) + math.log(6) + math.log(gamma)
@@ -239,7 +240,7 @@ def _height_table(dimension: int) -> NDArray[np.float64]:
 
 
 def _height_at(dimension: int, odds: Array) -> Array:
-    """The cubic through the four nearest entries of the table."""
+    """Cubic interpolation through the four nearest entries of the table."""
     table = jnp.asarray(_height_table(dimension), odds.dtype)
     place = (jnp.clip(odds, -_REACH, _REACH) + _REACH) * ((_NODES - 1) / (2 * _REACH))
     left = jnp.clip(jnp.floor(place).astype(jnp.int32), 1, _NODES - 3)

@@ -1,31 +1,32 @@
 """PrivUnitG: a direction with pure differential privacy, from a Gaussian (Asi et al., 2022).
 
-A standard normal vector V is drawn with <V, u> >= gamma with probability p, else with
-<V, u> < gamma, where u is the direction of the value. Its density is the normal one times p/q in
-the half space and (1-p)/(1-q) outside, q = P(N >= gamma), for every u. So the likelihood ratio of
-any two values is at most
+u is the direction of the value. A standard normal vector V is drawn conditional on <V, u> >= gamma
+with probability p, and conditional on <V, u> < gamma otherwise. For every u, its density is the
+normal density times p/q in the half space and times (1-p)/(1-q) outside, with q = P(N >= gamma).
+So the likelihood ratio of any two values is, at every point, at most
 
-    exp(epsilon) = p/(1-p) * (1-q)/q
+    exp(epsilon) = p/(1-p) * (1-q)/q.
 
-at every point, and E[V] = m u with m = phi(gamma) (p/q - (1-p)/(1-q)): radius V/m is unbiased, with
-variance radius^2/m^2 in every direction across u, whatever the dimension. The split of epsilon
-between p and q that makes m largest is computed once for an epsilon. A value shorter than the
-radius keeps its direction with probability length/radius and takes a uniformly random one
-otherwise, which is unbiased too; a zero update is the end of that scale, and the ratio holds for
-mixtures of any probability, so a float decides that. The side decides the price: its coin is
-exact, 64 random bits against p.
+E[V] = m u with m = phi(gamma) (p/q - (1-p)/(1-q)), so radius V/m is unbiased. Its variance is
+radius^2/m^2 in every direction orthogonal to u, for any dimension. The split of epsilon between p
+and q that maximises m is computed once per epsilon. A value shorter than the radius keeps its
+direction with probability length/radius and gets a uniformly random one otherwise, which is
+unbiased too (a zero update always gets a random one). The likelihood ratio holds for every mixture,
+so a float may decide this. The choice of the side decides epsilon, so it is exact: 64 random bits
+are compared with p.
 
-Floating point. ``sampler = "fast"`` draws <V, u> by its quantile function and the rest of V across
-u, so the last bits of V are rounded in a way that depends on u: right for simulations. A client
-whose server may look at last bits takes ``sampler = "rejection"``, and a real client always does:
-it draws whole normal vectors, which know nothing of u, and takes the first on the chosen side. Then
-the ratio above holds for the floats themselves, with q their own share of the half space; a slack
-of 1e-4 of epsilon is held back for the difference to the q of the real line, a few roundings.
+Floating point. ``sampler = "fast"`` draws <V, u> by its quantile function and the rest of V
+orthogonal to u. The rounding of the last bits of V then depends on u, which is acceptable in
+simulations only. ``sampler = "rejection"`` protects against a server that inspects the last bits; a
+real client always uses it. It draws whole normal vectors, independent of u, and takes the first one
+on the chosen side. Then the likelihood ratio holds for the floats themselves, with q their own
+share of the half space. 1e-4 of epsilon is reserved for the difference to the real q, which is a
+few roundings.
 
-Time. Rejection goes on until it has found a vector on each side, whichever was chosen. By
-symmetry each try falls inside with probability q for every u, and the first vectors inside and
-outside do not depend on which tries they were: the number of tries tells nothing of the value, of
-the side or of what is sent.
+Time. Rejection continues until it has found a vector on each side, whichever side was chosen. By
+symmetry each try is inside with probability q for every u, and the first vectors inside and outside
+are independent of the number of tries. So the running time reveals nothing about the value, the
+side or the message.
 """
 
 from __future__ import annotations
@@ -50,15 +51,15 @@ from tacit.mechanisms.rounded import wants_exact_noise
 from tacit.tree import Tree
 
 Sampler = Literal["fast", "rejection"]
-_SLACK = 1e-4  # the part of epsilon that covers roundings
+_SLACK = 1e-4  # share of epsilon reserved for rounding
 _MOST = 80.0  # q stays above the smallest float32
 _BLOCK = 64  # vectors that rejection draws at once
-_LEAST_SHARE = 1e-7  # rejection takes 1/q tries; epsilon 19 is about the most
+_LEAST_SHARE = 1e-7  # rejection takes 1/q tries; the largest epsilon is about 19
 
 
 @dataclass(frozen=True)
 class PrivUnitG:
-    """A noisy direction of pure ``epsilon``, unbiased for the value."""
+    """A noisy direction with pure ``epsilon``-DP; an unbiased estimate of the value."""
 
     epsilon: float
     sampler: Sampler = "fast"
@@ -70,7 +71,7 @@ class PrivUnitG:
             raise TacitError(f"the sampler is 'fast' or 'rejection', not {self.sampler!r}.")
 
     def noised(self, key: Array, value: Tree, radius: Array | float, round_: Array | int) -> Tree:
-        """The message: an unbiased estimate of the value, of a length that tells nothing."""
+        """The message: an unbiased estimate of the value, whose length reveals nothing."""
         del round_
         flat, restore = ravel_pytree(value)
         keep_key, stray_key, side_key, rest_key = random_numbers.split(key, 4)
@@ -84,8 +85,8 @@ class PrivUnitG:
         if not fast and half.share < _LEAST_SHARE:
             raise TacitError(
                 f"drawing PrivUnitG by rejection at epsilon {self.epsilon:g} would take more than"
-                f" {1 / _LEAST_SHARE:g} tries a message: use a smaller epsilon, or sampler = 'fast'"
-                " in a simulation."
+                f" {1 / _LEAST_SHARE:g} tries per message: use a smaller epsilon, or sampler ="
+                " 'fast' in a simulation."
             )
         inside = random_numbers.coin(side_key, int(half.chance * 2**64))
         if fast:
@@ -112,22 +113,22 @@ class PrivUnitG:
         sampling: SamplingScheme,
         count: int,
     ) -> DpEvent:
-        """Pure epsilon for every message; local randomness is not amplified by cohorts."""
+        """A pure epsilon for every message; sampling of cohorts does not amplify local noise."""
         del round_, relation, shape, sampling
         return pure_event(self.epsilon, count=count)
 
     @property
     def deviation(self) -> float:
-        """The standard deviation of a message across its direction, in units of the radius."""
+        """The standard deviation of a message orthogonal to u, in units of the radius."""
         return 1 / half_space(self.epsilon).mean
 
     def scaled(self, factor: float) -> PrivUnitG:
-        """``factor`` times less epsilon."""
+        """The mechanism with epsilon divided by ``factor``."""
         return replace(self, epsilon=self.epsilon / factor)
 
 
 class HalfSpace(NamedTuple):
-    """The half space of an epsilon: its edge, its share q, the chance p of it, and E<V, u>."""
+    """The half space for an epsilon: its edge, its mass q, its probability p, and E<V, u>."""
 
     edge: float  # gamma
     share: float  # q
@@ -137,7 +138,7 @@ class HalfSpace(NamedTuple):
 
 @lru_cache(maxsize=256)
 def half_space(epsilon: float) -> HalfSpace:
-    """The split of epsilon into log p/(1-p) and log (1-q)/q with the largest mean."""
+    """The split of epsilon into log p/(1-p) and log (1-q)/q that maximises the mean."""
     from scipy.optimize import minimize_scalar
 
     usable = min(epsilon, _MOST) * (1 - _SLACK)
@@ -152,13 +153,13 @@ def split_at(epsilon: float, first: float) -> HalfSpace:
     p, q = float(expit(first)), float(expit(first - epsilon))
     edge = -float(ndtri_exp(log_expit(first - epsilon)))
     log_density = -0.5 * (edge * edge + math.log(2 * math.pi))
-    # p/q - (1-p)/(1-q) without the difference of near equals at a small epsilon
+    # p/q - (1-p)/(1-q), computed without cancellation for a small epsilon
     gap = float(expit(-first)) / float(expit(epsilon - first)) * math.expm1(epsilon)
     return HalfSpace(edge, q, p, math.exp(log_density) * gap)
 
 
 def _by_quantile(key: Array, u: Array, half: HalfSpace, inside: Array) -> Array:
-    """<V, u> by its quantile function, each side from its own tail, and the rest across u."""
+    """<V, u> by its quantile function (each side from its own tail), the rest orthogonal to u."""
     place_key, rest_key = random_numbers.split(key)
     place = jax.random.uniform(place_key, (), u.dtype)
     place = place + jnp.finfo(u.dtype).eps / 2  # the middle of its interval, so never 0
@@ -170,7 +171,7 @@ def _by_quantile(key: Array, u: Array, half: HalfSpace, inside: Array) -> Array:
 
 
 def _by_rejection(key: Array, u: Array, half: HalfSpace, inside: Array) -> tuple[Array, Array]:
-    """The first normal vector on the chosen side, and how many blocks it took to find both."""
+    """The first normal vector on the chosen side, and the number of blocks drawn for both sides."""
 
     def again(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         number, found, seen = carry

@@ -1,18 +1,19 @@
-"""Gaussian noise that floating point arithmetic cannot betray, from the operating system's entropy.
+"""Gaussian noise from the operating system's entropy, safe against floating-point attacks.
 
-Adding a float to a float leaves traces: which sums can come out depends on the value (Mironov,
-2012). So the value goes to a grid first, and the noise is drawn as whole steps of that grid:
+With naive floating-point noise, the set of possible sums depends on the value and can reveal it
+(Mironov, 2012). So the value is first rounded to a grid, and the noise is a whole number of grid
+steps:
 
     step = sigma / 2^bits
     released = step * ( round(value / step) + floor(2^bits Z) + 1/2 ),    Z standard normal
 
-For a whole number n, floor(n + 2^bits Z) = n + floor(2^bits Z): the release is the Gaussian
-mechanism on whole numbers, rounded afterwards. Rounding is post-processing, so every accountant of
-the Gaussian holds as it is. Rounding the value first moves two neighbours apart by at most
-2 sqrt(d) steps more; ``bits`` makes that less than 2^-21 of the radius, and the noise is drawn
-larger by the factor 1 + 2^-20, which pays for it. A sum of n contributions that was rounded by
-floating point on its way is paid for in the same manner (``summed_slack``); a ``Split`` sum is
-exact. The price that is charged does not change. Z comes from ``normals``.
+For an integer n, floor(n + 2^bits Z) = n + floor(2^bits Z): the release is the Gaussian mechanism
+on integers, rounded afterwards. Rounding is post-processing, so the accounting of the Gaussian
+mechanism applies unchanged. Rounding the value first increases the distance of two neighbours by at
+most 2 sqrt(d) steps. ``bits`` makes this less than 2^-21 of the radius, and the noise is larger by
+a factor of 1 + 2^-20 to compensate. The rounding error of a floating-point sum of n contributions
+is compensated in the same way (``summed_slack``); a ``Split`` sum is exact. The charge does not
+change. Z comes from ``normals``.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ Source = Literal["system", "secret"]
 
 SLACK: Final = 2.0**-20
 _LEAST_BITS, _MOST_BITS = 20, 50
-_LARGEST: Final = 2.0**51  # whole numbers of steps that a float holds, and rounds rightly
+_LARGEST: Final = 2.0**51  # up to this number of steps a float is exact and rounds correctly
 _TINY: Final = 2.0**-100
 _TOO_ROUGH: Final = 0.05  # of the noise
 
@@ -49,10 +50,10 @@ _wanted: ContextVar[Source | None] = ContextVar("exact_noise", default=None)
 
 @contextmanager
 def exact_noise(source: Source | None = "system") -> Iterator[None]:
-    """Programs that are traced inside draw their noise here; no seed decides it then.
+    """Programs traced in this context draw their noise with this module, not from a seed.
 
-    "system" draws anew at every call; "secret" draws what follows from the key and a secret of this
-    process, the same on every device of a simulation.
+    "system" draws new random bits at every call. "secret" derives them from the key and a secret of
+    this process, so every device of a simulation draws the same noise.
     """
     token = _wanted.set(source)
     try:
@@ -62,16 +63,16 @@ def exact_noise(source: Source | None = "system") -> Iterator[None]:
 
 
 def wants_exact_noise() -> bool:
-    """Whether noise is to come from the operating system now."""
+    """Whether noise must now come from the operating system."""
     return _wanted.get() is not None
 
 
 def noised(
     key: Array, value: Tree | Split, level: Array | float, radius: Array | float, terms: int = 1
 ) -> Tree:
-    """The value with Gaussian noise of ``level * radius`` on the grid; works inside a program.
+    """The value with Gaussian noise ``level * radius`` on the grid; usable in a compiled program.
 
-    ``terms`` is how many bounded contributions were summed in floating point where one unit is.
+    ``terms`` is the number of bounded contributions that were summed in floating point.
     """
     parts = (value.high, value.low) if isinstance(value, Split) else (value,)
     leaves, structure = jax.tree.flatten(parts[0])
@@ -88,24 +89,25 @@ def noised(
 
 
 def summed_slack(terms: int, dtype: Any) -> float:
-    """How far rounding may move the sums of two neighbours apart, over the bound of each term.
+    """How much rounding may add to the distance of two neighbouring sums, divided by the bound.
 
-    In any order, a computed sum is within n u of the sum of absolute values, u half an epsilon.
+    In any order, the error of a sum is at most n u times the sum of absolute values, where u is
+    half the machine epsilon.
     """
     if terms <= 1:
         return 0.0
     slack = 2.02 * terms * (terms + 2) * float(jnp.finfo(dtype).eps) / 2
     if slack > _TOO_ROUGH:
         raise TacitError(
-            f"a sum of {terms} contributions in {jnp.dtype(dtype).name} may be rounded by"
-            f" {slack:.2g} of the bound, which noise would have to hide: set train.dtype ="
+            f"the rounding error of a sum of {terms} contributions in {jnp.dtype(dtype).name} may"
+            f" be {slack:.2g} times the bound, too much for the noise to hide: set train.dtype ="
             " 'float64'."
         )
     return slack
 
 
 def _from_host(key: Array, rows: Array, numbers: Array, slack: float) -> Array:
-    """The noisy sum of the rows, drawn by the host."""
+    """The noisy sum of the rows, computed on the host."""
     dtype = rows.dtype
     shape = lax.bitcast_convert_type(rows[0], jnp.uint32).shape
     label = jax.random.key_data(key).astype(jnp.uint32).reshape(-1)
@@ -116,7 +118,7 @@ def _from_host(key: Array, rows: Array, numbers: Array, slack: float) -> Array:
 def _on_host(
     from_secret: bool, slack: float, label: Any, rows: Any, numbers: Any
 ) -> NDArray[np.uint32]:
-    """Bits of floats; leading axes are releases side by side, each with a label of its own."""
+    """The result as the bits of floats; leading axes are separate releases with own labels."""
     shape = label.shape[:-1]
     drawn = np.empty((*shape, rows.shape[-1]), rows.dtype)
     for place in np.ndindex(*shape):
@@ -135,15 +137,15 @@ def released(
     words: Words | None = None,
     slack: float = SLACK,
 ) -> NDArray[np.float64]:
-    """The sum of the rows, parts of one sum of bounded values, with noise ``level * radius``."""
+    """The sum of the rows (parts of one sum of bounded values) with noise ``level * radius``."""
     size = rows.shape[-1]
     if not _TINY < radius < 1 / _TINY:
-        # A radius may come from elsewhere. At 0 nothing was let through; where floats end, bounds
-        # end too, and nothing of the value is let through either.
+        # The radius may come from another party. At radius 0 the bounded value is zero. Near the
+        # largest floats a bound is not reliable, so the value is replaced by zero too.
         return np.zeros(size)
     bits = grid_bits(size, level)
     step = level * radius * (1 + slack) * 2.0**-bits
-    # A number that is not finite cannot come from a bound; an error here would depend on the data.
+    # A bounded value is always finite. Raising an error here would depend on the data.
     scaled = np.nan_to_num(rows.astype(np.float64).reshape(-1, size) / step, nan=0.0)
     whole = np.rint(np.clip(scaled, -_LARGEST, _LARGEST)).astype(np.int64).sum(axis=0)
     noisy = whole + rounded_normals(size, bits, words)
@@ -152,12 +154,12 @@ def released(
 
 
 def grid_bits(count: int, level: float) -> int:
-    """How fine the grid is: sigma is 2^bits steps, and sqrt(d) + 1 steps are 2^-22 of the radius.
+    """The grid resolution: sigma is 2^bits steps, and sqrt(d) + 1 steps are 2^-22 of the radius.
 
-    The half of what the slack would allow is left for a value and its norm that are one release.
+    This uses half of the allowed slack; the rest is for a release of a value with its norm.
     """
     if not 0 < level < math.inf:
-        raise TacitError(f"the noise is {level}; only a positive one can be drawn.")
+        raise TacitError(f"the noise is {level}; it must be positive.")
     needed = 22 + math.ceil(math.log2(level * (math.sqrt(count) + 1)))
     if needed > _MOST_BITS:
         raise TacitError(

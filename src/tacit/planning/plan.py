@@ -13,11 +13,12 @@ from typing import Any
 from tacit.accounting import Budget, DpEvent, Guarantee, compose, guarantee, repeated
 from tacit.accounting.calibration import Part, calibrate_split
 from tacit.accounting.calibration import calibrate as least_noise
-from tacit.accounting.events import Poisson, SamplingScheme, Turns, in_turn
+from tacit.accounting.events import Poisson, SamplingScheme, Turns
 from tacit.accounting.gaussian import gdp_mu
 from tacit.accounting.guarantee import NoiseFrom, Relation, Unit
-from tacit.algorithm import Algorithm, Phase, observer_of, releases, unit_of
+from tacit.algorithm import Algorithm, Phase, Problem, observer_of, releases, unit_of
 from tacit.errors import BudgetError, TacitError
+from tacit.planning.notes import warnings
 from tacit.population import Population
 from tacit.release import charged_cohort
 from tacit.tasks.base import Task
@@ -45,7 +46,7 @@ class Plan:
         if self.rounds < 1:
             raise TacitError(f"a run has at least one round, not {self.rounds}.")
         rounds = self.algorithm.communications(self.rounds)
-        planned = self.algorithm.suited(self.task).planned(self.population, rounds)
+        planned = self.algorithm.planned(Problem(self.task, self.population, rounds))
         object.__setattr__(self, "rounds", rounds)
         object.__setattr__(self, "algorithm", planned)
         object.__setattr__(self, "_phases", planned.phases(self.task, self.population))
@@ -95,7 +96,7 @@ class Plan:
     def events(self, round_: int) -> Iterator[tuple[str, DpEvent]]:
         """The phases of a round with the event that each is charged."""
         for phase in self._phases:
-            yield phase.name, in_turn(self._event(phase, round_), round_, self._cohort)
+            yield phase.name, self.algorithm.price_in_turn(phase, round_, self.population)
 
     @property
     def _cohort(self) -> SamplingScheme:
@@ -103,12 +104,8 @@ class Plan:
 
     def _event(self, phase: Phase, round_: int) -> DpEvent:
         """What a phase costs a client that takes part in this round."""
-        return phase.event(
-            round_,
-            relation=self.relation,
-            cohort=self._cohort,
-            records=self.population.smallest,
-        )
+        sizes = self.population
+        return self.algorithm.price(phase, round_, clients=sizes.clients, records=sizes.smallest)
 
     def total(self, only: str | None = None, rounds: int | None = None) -> DpEvent:
         """All events of the run, or of one phase, or of the first rounds; equal ones counted.
@@ -167,7 +164,7 @@ class Plan:
     def warnings(self) -> list[str]:
         """Sentences about what keeps the budget but will not do what it is meant to."""
         before = self.prelude.warnings() if self.prelude is not None else []
-        return before + self._not_amplified() + self.algorithm.warnings(self.population)
+        return before + self._not_amplified() + warnings(self.algorithm, self.population)
 
     def _not_amplified(self) -> list[str]:
         """Why sampled clients make no epsilon smaller here, where somebody may expect it."""

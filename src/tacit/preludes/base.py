@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from tacit.accounting.guarantee import Unit
-from tacit.algorithm import Algorithm, releases, unit_of
+from tacit.algorithm import Algorithm, releases, trusts_server, unit_of
 from tacit.population import Population
 from tacit.release import At
 from tacit.tasks.base import HostRecords, Task
@@ -51,6 +51,6 @@ def place_of(training: Algorithm, task: Task, population: Population) -> tuple[U
     """The unit of a training and where a release with the same protection draws its noise."""
     found = releases(training, task, population)
     unit = unit_of(found)
-    if any(release.at == "aggregate" for release in found.values()):
+    if trusts_server(found):
         return unit, "aggregate"
     return unit, "step" if unit == "record" else "message"

@@ -16,15 +16,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from tacit import local, random_numbers
-from tacit.accounting.guarantee import Relation, Unit
+from tacit import local
+from tacit.accounting.guarantee import Unit
 from tacit.algorithm import (
     Algorithm,
     ClientData,
@@ -35,10 +35,9 @@ from tacit.algorithm import (
 )
 from tacit.bounds import Clip
 from tacit.errors import TacitError
-from tacit.mechanisms import Gaussian, NoNoise
 from tacit.population import Population
 from tacit.preludes.base import Prelude, Released, is_number, place_of
-from tacit.release import At, Release
+from tacit.release import At, Release, gaussian_noise
 from tacit.released_scaling import Scaling, Waiting, rescaled
 from tacit.tasks.base import HostRecords, Params, Record, Task
 from tacit.tree import Tree
@@ -46,7 +45,6 @@ from tacit.tree import Tree
 _LEAST_SCALE = 0.01  # of half the public range
 _LEAST_VARIANCE = _LEAST_SCALE**2
 _NAMES = ("mean", "scale")
-_TOO_NOISY = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,11 +54,11 @@ class PrivateMoments(Prelude):
     columns: tuple[Waiting, ...]
     unit: Unit = "client"
     at: At = "aggregate"
-    relation: Relation = "zero-out"
     noise: float = 0.0
     file: ClassVar[str] = "scaling.json"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.columns:
             raise TacitError("no column waits for a mean and a scale: there is nothing to release.")
 
@@ -81,7 +79,7 @@ class PrivateMoments(Prelude):
         """Both moments of all columns as one vector."""
         return Release(
             bound=Clip(math.sqrt(len(self.columns))),
-            mechanism=Gaussian(self.noise) if self.noise else NoNoise(),
+            mechanism=gaussian_noise(self.noise),
             at=self.at,
             unit=self.unit,
         )
@@ -104,32 +102,33 @@ class PrivateMoments(Prelude):
         least = min(1.0, max(_LEAST_VARIANCE, self.spread(population)))
         share = population.sums_to_mean
 
-        def total(records: Record, weights: Array) -> Array:
-            v = jnp.clip(records["x"][:, places].astype(weights.dtype), -1, 1)
-            each = jnp.concatenate([v, 1 - v * v], axis=1)
-            return weights @ jax.vmap(release.bound)(each)
+        def each(records: Record, dtype: jnp.dtype) -> Array:
+            v = jnp.clip(records["x"][:, places].astype(dtype), -1, 1)
+            return jnp.concatenate([v, 1 - v * v], axis=1)
 
         def measure(
             moment: Moment, state: Tree, data: ClientData, sent: Tree
         ) -> tuple[Message, Tree]:
             like = jnp.concatenate([sent["mean"], sent["scale"]])
-            batch_key, noise_key = random_numbers.split(moment.key)
-            step = jnp.zeros((), jnp.int32)
-            moments, _ = local.sum_over_chosen(release.batch, batch_key, step, data, like, total)
-            if release.at == "step":
-                moments = release.noised(noise_key, moments, moment.round, terms=data.capacity)
-            if release.by_record:
-                return {"moments": moments}, state
-            return {"moments": moments / data.size.astype(like.dtype)}, state
+            size = data.size.astype(like.dtype)
+            if self.unit == "record":
+                total = local.record_sum(
+                    release, moment, data, like, lambda records: each(records, like.dtype)
+                )
+                if isinstance(total, local.Noised):
+                    return {"moments": total.map(lambda v: v / size)}, state
+                return {"moments": total}, state
+            summed = local.plain_sum(data, like, lambda records: each(records, like.dtype))
+            return {"moments": summed / size}, state
 
         def settle(state: ServerState, means: Message) -> ServerState:
             found = means["moments"] * share if release.by_record else means["moments"]
             first, gap = jnp.split(found, 2)
             mean = jnp.clip(first, -1, 1)
-            # What noise alone can feign, or make negative, is no scale.
+            # Clamp the variance: noise can make it tiny or negative.
             variance = jnp.clip(1 - gap - mean * mean, least, 1)
             params = {"mean": mean, "scale": jnp.sqrt(variance)}
-            return ServerState(params, state.round + 1)
+            return state._replace(params=params)
 
         return (
             Phase(name="moments", client=measure, server=settle, releases={"moments": release}),
@@ -140,7 +139,7 @@ class PrivateMoments(Prelude):
         dtype = jnp.result_type(*jax.tree.leaves(params))
         count = len(self.columns)
         unscaled = {"mean": jnp.zeros(count, dtype), "scale": jnp.ones(count, dtype)}
-        return ServerState(unscaled, jnp.zeros((), jnp.int32))
+        return ServerState(unscaled)
 
     def scaling(self, state: Any) -> Scaling:
         """The released means and scales, in the units of the columns."""
@@ -180,18 +179,3 @@ class PrivateMoments(Prelude):
             for column in self.columns
         }
         return rescaled(records, self.columns, given)
-
-    def with_noise(self, noise: float, phase: str | None = None) -> Self:
-        """Noise of this standard deviation on the sum, in units of the bound."""
-        del phase
-        return replace(self, noise=noise)
-
-    def warnings(self, population: Population) -> list[str]:
-        """Say when the release tells less than the public range does."""
-        spread = self.spread(population)
-        if spread < _TOO_NOISY:
-            return []
-        return [
-            f"the noise on the released means is {spread:.2g} of half a column's public range, so"
-            " they say little: raise privacy.scaling_share, or leave scaling = 'release' out."
-        ]

@@ -20,9 +20,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from tacit import local, random_numbers, tree
+from tacit import local, tree
 from tacit.accounting.events import sensitivity
-from tacit.accounting.guarantee import Relation, Unit
+from tacit.accounting.guarantee import Unit
 from tacit.algorithm import (
     Algorithm,
     ClientData,
@@ -33,11 +33,10 @@ from tacit.algorithm import (
 )
 from tacit.bounds import Clip, Normalize
 from tacit.errors import TacitError
-from tacit.mechanisms import Gaussian, NoNoise
 from tacit.population import Population
 from tacit.preludes.base import Prelude, Released, is_number, place_of
 from tacit.record_maps import centred_rows, with_x
-from tacit.release import At, Release
+from tacit.release import At, Release, gaussian_noise
 from tacit.tasks.base import HostRecords, Params, Record, Task, flat_rows
 from tacit.tree import Tree
 
@@ -52,7 +51,6 @@ class PrivateMean(Prelude):
     features: int
     unit: Unit = "client"
     at: At = "aggregate"
-    relation: Relation = "zero-out"
     noise: float = 0.0
     file: ClassVar[str] = "centre.json"
 
@@ -67,7 +65,7 @@ class PrivateMean(Prelude):
         """A mean of vectors of norm 1; of records, the sum over a client's."""
         return Release(
             bound=Normalize(1.0) if self.unit == "record" else Clip(1.0),
-            mechanism=Gaussian(self.noise) if self.noise else NoNoise(),
+            mechanism=gaussian_noise(self.noise),
             at=self.at,
             unit=self.unit,
         )
@@ -100,36 +98,34 @@ class PrivateMean(Prelude):
         share = population.sums_to_mean
         floor = self.features * self.spread(population) ** 2
 
-        def total(records: Record, weights: Array) -> Array:
-            return weights @ jax.vmap(unit)(flat_rows(records, weights))
+        def each(records: Record, like: Array) -> Array:
+            return jax.vmap(unit)(flat_rows(records, like))
 
         def measure(
             moment: Moment, state: Tree, data: ClientData, sent: Array
         ) -> tuple[Message, Tree]:
-            batch_key, noise_key = random_numbers.split(moment.key)
-            step = jnp.zeros((), jnp.int32)
-            summed, _ = local.sum_over_chosen(release.batch, batch_key, step, data, sent, total)
-            if release.at == "step":
-                noisy = release.noised(noise_key, summed, moment.round, terms=data.capacity)
-                return {"mean": tree.scale(share, noisy)}, state
-            if release.by_record:
-                return {"mean": summed}, state
+            if self.unit == "record":
+                total = local.record_sum(release, moment, data, sent, lambda r: each(r, sent))
+                if isinstance(total, local.Noised):
+                    return {"mean": total.map(lambda v: tree.scale(share, v))}, state
+                return {"mean": total}, state
+            summed = local.plain_sum(data, sent, lambda records: each(records, sent))
             return {"mean": summed / data.size.astype(sent.dtype)}, state
 
         def settle(state: ServerState, means: Message) -> ServerState:
             mean = tree.scale(share, means["mean"]) if release.by_record else means["mean"]
             if floor > 1:  # the noise is longer than any record
-                return ServerState(tree.zeros_like(mean), state.round + 1)
+                return state._replace(params=tree.zeros_like(mean))
             length = jnp.maximum(tree.squared_norm(mean), jnp.finfo(mean.dtype).tiny)
             kept = jnp.clip(1 - floor / length, 0, 1) / jnp.maximum(1, jnp.sqrt(length))
-            return ServerState(tree.scale(kept, mean), state.round + 1)
+            return state._replace(params=tree.scale(kept, mean))
 
         return (Phase(name="mean", client=measure, server=settle, releases={"mean": release}),)
 
     def init(self, params: Params) -> ServerState:
         """No centre."""
         dtype = jnp.result_type(*jax.tree.leaves(params))
-        return ServerState(jnp.zeros(self.features, dtype), jnp.zeros((), jnp.int32))
+        return ServerState(jnp.zeros(self.features, dtype))
 
     def released(self, state: Any) -> Released:
         """The centre."""
@@ -148,8 +144,3 @@ class PrivateMean(Prelude):
         """Every record at norm 1, minus the centre, at norm 1 again."""
         centre = np.asarray(released["centre"], np.float64)
         return with_x(records, centred_rows(records["x"], centre))
-
-    def with_noise(self, noise: float, phase: str | None = None) -> Self:
-        """Noise of this standard deviation on the sum, in units of the bound."""
-        del phase
-        return replace(self, noise=noise)

@@ -1,1 +1,1 @@
-"""Pictures and pages of results."""
+"""Plots of results."""

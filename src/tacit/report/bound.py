@@ -1,4 +1,4 @@
-"""A picture of ScaffNew's error bound over the number of iterations, at one budget."""
+"""A plot of ScaffNew's error bound over the number of iterations, for one budget."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def draw_bound(problem: ScaffNewProblem, budget: Budget, path: Path) -> Path:
-    """The bound on psi_T over T, its start, and T* where it is positive."""
+    """Plot the bound on psi_T over T, its start, and T* if it is positive."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 

@@ -1,4 +1,4 @@
-"""Pictures of training: metrics over rounds, and the path of the model in two dimensions."""
+"""Plots of training: metrics over rounds, and the path of the model in two dimensions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from tacit.measurements import Row
 
-# Distinguishable with any colour vision, and in print by their dashes.
+# Distinguishable for colour-blind readers, and by their dashes in black and white.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _DASHES = ("-", "--", "-.", ":")
 _STYLE: Any = {"font.size": 11, "svg.fonttype": "none"}
@@ -29,14 +29,14 @@ def draw_curves(
 def draw_metrics(
     rows: Sequence[Row], metrics: Mapping[str, str], path: str | Path, title: str, label: str
 ) -> Path | None:
-    """Several metrics of one run over its rounds, under their own names; None if none is there."""
+    """Plot several metrics of one run over its rounds; None if the run has none of them."""
     lines = {name: _points(rows, metric) for metric, name in metrics.items()}
     present = {name: points for name, points in lines.items() if points}
     return _draw(present, path, title, label) if present else None
 
 
 def draw_trajectory(models: Sequence[NDArray[np.float64]], path: str | Path, title: str) -> Path:
-    """The model's path on the plane in which it moves most (principal components)."""
+    """Plot the path of the model in the plane of its first two principal components."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 

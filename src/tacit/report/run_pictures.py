@@ -1,4 +1,4 @@
-"""The pictures of one run's folder, as far as its metrics go."""
+"""The plots in the folder of a run, for the metrics that it has."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def draw_run(
     name: str,
     title: str,
 ) -> list[Path]:
-    """Curves of the headline metric, and what the method is about: radius, ratios, steps, path."""
+    """Plot the main metric and the quantities of the method: radius, ratios, steps, path."""
     drawn: list[Path | None] = []
     measured = list(dict.fromkeys(row.metric for row in rows))
     headline = next((m for m in _HEADLINES if m in measured), None)

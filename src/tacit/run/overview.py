@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tacit.planning.notes import notes
 from tacit.preludes.column_moments import PrivateMoments
 from tacit.run.run import Run
 
@@ -23,7 +24,7 @@ def overview(run: Run) -> dict[str, Any]:
         "expected_cohort": plan.algorithm.cohort.expected(plan.population.clients),
         "released_scaling": list(waiting),
         "released_centre": plan.prelude is not None and not waiting,
-        "notes": plan.algorithm.notes(plan.population, run.settings.delta),
+        "notes": notes(plan.algorithm, plan.population, run.settings.delta),
         "warnings": plan.warnings(),
         **run.guarantee().as_dict(),
     }

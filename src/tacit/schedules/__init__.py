@@ -1,1 +1,1 @@
-"""Rules from public numbers: how noise is spread over rounds, how many rounds, how long a step."""
+"""Rules that use public numbers only: noise per round, number of rounds, and step size."""

@@ -1,9 +1,10 @@
-"""How a budget is spread over rounds: noise levels that spend exactly the same in total.
+"""Allocation of a budget over rounds: schedules of noise levels with the same total cost.
 
 A schedule of levels s_1 .. s_T is normalised to sum 1/s_t^2 = 1, so Gaussian noise z * s_t over the
-run costs what one release with noise z costs. The dynamic allocation (paper 002) minimises the
-error at the end when each round shrinks the error of earlier ones by the factor c: s_t^2 is
-proportional to c^(-(T-t)/2), so early rounds, whose noise is forgotten, get more of it.
+whole run costs as much as one release with noise z. The dynamic allocation (Zhang, Fay and
+Johansson, arXiv:2308.01139) minimises the final error if each round multiplies the error of earlier
+rounds by a factor c: s_t^2 is proportional to c^(-(T-t)/2). So the early rounds, whose noise decays
+most, get the most noise.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ def static_levels(rounds: int) -> tuple[float, ...]:
 
 
 def dynamic_levels(rounds: int, contraction: float, most: float | None = None) -> tuple[float, ...]:
-    """More noise early, less late, for an error that shrinks by ``contraction`` a round.
+    """More noise early, less late, for an error that shrinks by ``contraction`` per round.
 
-    ``most`` caps the first levels at a multiple of the last one (E002-6): without a cap long runs
-    begin with noise of astronomic size.
+    ``most`` limits the first levels to a multiple of the last one. Without this limit, which the
+    paper does not have, the first noise levels of a long run are astronomically large.
     """
     if not 0 < contraction <= 1:
         raise TacitError(f"the contraction is {contraction}; give a factor above 0, at most 1.")

@@ -1,12 +1,14 @@
-"""How many local steps and rounds a budget is worth: the plan of paper 004, with its constant.
+"""The number of local steps and rounds that DP-ScaffNew plans for a budget (arXiv:2304.05127).
 
 eta* = 1/L, p* = sqrt(mu/L), and T* minimises an upper bound on the error of the stacked state
 
     psi_T <= (1 - mu/L)^T psi_0 + noise(T),    noise ~ v C^2 N d log(1/delta) T / eps^2.
 
-The bound is pessimistic (most of its noise term is not on the model: E004-7) and T* is a
-diagnostic: it needs psi_0, which is private unless it is bounded publicly. Where it is not positive
-the bound predicts no gain from training at all, and it is clamped with a warning.
+The paper leaves the constant v open; here it is computed from (eps, delta). The bound is
+pessimistic: its noise term N d sigma^2 covers the stacked state of all N clients, and only
+d sigma^2 of it affects the model. T* is a diagnostic: it needs psi_0, which is private unless a
+public bound is given. If T* is not positive, the bound predicts no gain from training; then T* is
+clamped with a warning.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from tacit.errors import TacitError
 
 @dataclass(frozen=True)
 class ScaffNewPlan:
-    """The choice of the paper for one problem and budget."""
+    """The parameters that the paper chooses for one problem and budget."""
 
     step: float
     probability: float
@@ -29,18 +31,18 @@ class ScaffNewPlan:
 
     @property
     def local_steps(self) -> float:
-        """Local steps expected between two communications."""
+        """The expected number of local steps between two communications."""
         return 1 / self.probability
 
     @property
     def communications(self) -> float:
-        """Communications expected in the clamped number of iterations."""
+        """The expected number of communications in the clamped number of iterations."""
         return max(1.0, self.probability * max(self.iterations, 1.0))
 
 
 @dataclass(frozen=True)
 class ScaffNewProblem:
-    """What the bound needs to know; all of it public, or the answer is an oracle's."""
+    """The inputs of the bound; if any of them is private, the result is an oracle value."""
 
     psi0: float
     strong_convexity: float
@@ -65,7 +67,7 @@ def noise_constant(epsilon: float, delta: float, *, exact: bool = True, factor: 
 def scaffnew_plan(
     problem: ScaffNewProblem, epsilon: float, delta: float, constant: float | None = None
 ) -> ScaffNewPlan:
-    """eta*, p* and T*; the exact constant v is used unless one is given."""
+    """eta*, p* and T*; the exact constant v is used unless another one is given."""
     ratio = problem.strong_convexity / problem.smoothness
     v = noise_constant(epsilon, delta) if constant is None else constant
     rate = -math.log1p(-ratio) if ratio < 1 else math.inf
@@ -76,7 +78,7 @@ def scaffnew_plan(
     if iterations <= 0:
         warning = (
             f"the bound predicts no gain from training at this budget (T* = {iterations:.0f}): it"
-            " is clamped to one communication, and a simulation on public data should decide."
+            " is clamped to one communication; decide by a simulation on public data."
         )
     return ScaffNewPlan(1 / problem.smoothness, math.sqrt(ratio), iterations, warning)
 

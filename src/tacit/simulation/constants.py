@@ -1,9 +1,9 @@
-"""A program's floating point constants, read out of its trace and replaced by inputs.
+"""Turn the floating-point constants of a traced program into inputs.
 
-A method's step size, radius and noise end up as constants in the program that JAX traces. ``Trace``
-tells the shape of a program (all but its floating point constants) from the constants themselves,
-and runs the program with the constants given from outside, loops and branches included. A few plain
-numbers stay inside: a compiler simplifies with them, and methods rarely differ by one.
+The step size, radius and noise of a method become constants in the program that JAX traces.
+``Trace`` separates the constants from the structure of the program (everything else), and runs the
+program with constants given from outside, including loops and branches. A few plain numbers stay
+inside: the compiler simplifies with them, and methods rarely differ in them.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ _CALLS = {jit_p: "jaxpr", closed_call_p: "call_jaxpr", custom_jvp_call_p: "call_
 _CALLS[custom_vjp_call_p] = "call_jaxpr"
 _LOOPS = {while_p: ("cond_jaxpr", "body_jaxpr"), scan_p: ("jaxpr",), cond_p: ("branches",)}
 _OPEN = {primitive: (name,) for primitive, name in _CALLS.items()} | _LOOPS
-_FUNCTIONS = ("jvp_jaxpr_fun", "fwd_jaxpr_thunk", "bwd")  # rules for derivatives, already applied
+_FUNCTIONS = ("jvp_jaxpr_fun", "fwd_jaxpr_thunk", "bwd")  # derivative rules, already applied
 
 
 class Trace:
-    """A traced program with its constants told apart."""
+    """A traced program whose constants are separated from its structure."""
 
     def __init__(self, closed: ClosedJaxpr) -> None:
         self.closed = closed
         self.constants: list[Any] = []
-        self._places: dict[int, int] = {}  # which constant a literal is, by the literal's identity
-        self._closed = False  # inside a step that is run as it is, its constants with it
+        self._places: dict[int, int] = {}  # identity of a literal -> index of its constant
+        self._closed = False  # inside a step that runs unchanged, with its constants
         self.shape: Hashable = self._shape(closed.jaxpr, closed.consts)
 
     def run(self, args: Sequence[Any], values: Values) -> list[Any]:
-        """The program's results, with these values in the place of its constants."""
+        """The results of the program, with ``values`` as its constants."""
         return self._run(self.closed.jaxpr, self.closed.consts, args, values)
 
     def _shape(self, jaxpr: Jaxpr, consts: Sequence[Any]) -> Hashable:
@@ -74,7 +74,7 @@ class Trace:
         return self._constant(literal, getattr(literal.aval, "dtype", None), str(literal.aval))
 
     def _constant(self, holder: Any, dtype: Any, kind: str) -> Hashable:
-        """A constant by its number, or by its value where it stays inside the program."""
+        """A constant by its index, or by its value if it stays inside the program."""
         value = holder.val if isinstance(holder, Literal) else holder
         inside = self._closed or dtype is None or not jnp.issubdtype(dtype, np.floating)
         if inside or _is_plain(value):
@@ -85,7 +85,7 @@ class Trace:
         return kind, self._places[id(holder)]
 
     def _options(self, step: JaxprEqn) -> Hashable:
-        """What else a step is told; the programs inside it by their shapes."""
+        """The other options of a step; programs among them are described by their structure."""
         inside = _OPEN.get(step.primitive, ())
         found: list[tuple[str, Hashable]] = []
         for name, value in sorted(step.params.items()):
@@ -97,7 +97,7 @@ class Trace:
         return tuple(found)
 
     def _exactly(self, value: Any) -> Hashable:
-        """All of an option: programs that differ in it at all must not be taken for each other."""
+        """The full value of an option: programs that differ in it must not share a compilation."""
         if isinstance(value, (tuple, list)):
             return tuple(self._exactly(part) for part in value)
         if isinstance(value, (np.ndarray, jax.Array)):
@@ -165,7 +165,7 @@ class Trace:
             still = ask(carry)
             if not still.ndim:
                 return moved
-            # Many loops side by side: those that are at their end stay as they are.
+            # Batched loops: those that have finished keep their values.
             return [
                 jnp.where(still.reshape(still.shape + (1,) * (new.ndim - still.ndim)), new, old)
                 for new, old in zip(moved, carry, strict=True)

@@ -1,9 +1,9 @@
 """The vectorised engine: whole rounds as one compiled program.
 
-A round draws its cohort from the round's key, and each device works through its own members one
-block at a time; only the sum of what they release is kept. The number of clients and of rounds is
-not part of the program, so nothing is compiled twice. Keys follow (round, phase, client), as they
-do between real clients, so both engines draw the same noise.
+A round draws its cohort from the key of the round. Each device processes its own clients of the
+cohort, one block at a time, and keeps only the sum of their releases. The numbers of clients and
+rounds are not part of the program, so nothing is compiled twice. Keys depend on (round, phase,
+client), as for real clients, so both engines draw the same noise.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jax import Array, jit, lax
 from jax.sharding import NamedSharding, PartitionSpec
 
 from tacit import tree
-from tacit.algorithm import Algorithm, Moment, Phase
+from tacit.algorithm import Algorithm, Moment, Phase, after_round, first_state
 from tacit.boundary import addend, enter_server, leave_client
 from tacit.data.federation import Federation, Records
 from tacit.errors import TacitError
@@ -46,14 +46,14 @@ from tacit.tree import Tree
 
 
 class RunState(NamedTuple):
-    """Everything that a run continues from: the server's state and every client's."""
+    """The complete state of a run: that of the server and of every client."""
 
     server: Any
     clients: Tree
 
 
 class Simulator:
-    """An algorithm on a federation, ready to run rounds; without a seed its noise is real."""
+    """An algorithm on a federation; without a seed its noise comes from the operating system."""
 
     def __init__(
         self,
@@ -97,19 +97,22 @@ class Simulator:
             self._oracle = jax.jit(partial(algorithm.oracle, worked))
 
     def load(self, federation: Federation) -> None:
-        """Take the records of another federation of the same sizes; the compiled program stays."""
+        """Use the records of another federation with the same sizes, without recompiling."""
         if federation is self.federation:
             return
         if not np.array_equal(self.federation.sizes, federation.sizes):
-            raise TacitError("records of clients of other sizes need a simulator of their own.")
+            raise TacitError("the clients have other sizes: make a new simulator for them.")
         self.federation = federation
         with precision(self.dtype):
             self._data = self._laid_out(federation)
 
     def reseed(self, seed: int | None) -> None:
-        """Take another stream of randomness; the compiled program stays."""
+        """Use another seed, without recompiling."""
         if (seed is None) != self.exact:
-            raise TacitError("noise from a seed and noise from the system are two programs.")
+            raise TacitError(
+                "a simulator cannot change between noise from a seed and noise from the operating"
+                " system: make a new one."
+            )
         with precision(self.dtype):
             self._stream = self._stream_of(seed)
 
@@ -127,7 +130,7 @@ class Simulator:
             clients = jax.tree.map(
                 lambda v: jnp.broadcast_to(v, (self._mesh.size, per_device, *jnp.shape(v))), one
             )
-            return self.place(RunState(self.algorithm.init(params), clients))
+            return self.place(RunState(first_state(self.algorithm, params), clients))
 
     def place(self, state: RunState) -> RunState:
         """Put a state (from a checkpoint) on the devices."""
@@ -140,7 +143,7 @@ class Simulator:
             )
 
     def advance(self, state: RunState, first: int, rounds: int) -> RunState:
-        """Run ``rounds`` rounds from round ``first``; the given state is used up."""
+        """Run ``rounds`` rounds from round ``first``; the given state cannot be used again."""
         with precision(self.dtype):
             numbers = jnp.asarray(first, jnp.int32), jnp.asarray(rounds, jnp.int32)
             server, clients = self._advance(
@@ -149,18 +152,18 @@ class Simulator:
             return RunState(server, clients)
 
     def params(self, state: RunState) -> Params:
-        """The model that the run would return now."""
+        """The model that the run would return in this state."""
         with precision(self.dtype):
             return self.algorithm.model(state.server)
 
     def oracle(self, params: Params, records: Records) -> dict[str, float]:
-        """What the algorithm likes to know of private records, in simulation only."""
+        """The algorithm's oracle metrics on private records, in simulation only."""
         with precision(self.dtype):
             found = self._oracle(params, self.evaluate.prepared(records))
             return {k: float(v) for k, v in found.items()}
 
     def probe(self, state: RunState, round_: int) -> dict[str, float]:
-        """Signal and noise of the round that comes next, in simulation only."""
+        """Signal and noise of the next round, in simulation only."""
         field = self.algorithm.probed
         if field is None:
             return {}
@@ -173,7 +176,7 @@ class Simulator:
             return {name: float(value) for name, value in found.items()}
 
     def report(self, state: RunState) -> dict[str, float]:
-        """Public numbers of the server's state."""
+        """The public numbers in the state of the server."""
         with precision(self.dtype):
             return {k: float(v) for k, v in self.algorithm.report(state.server).items()}
 
@@ -229,7 +232,7 @@ class Simulator:
             expected = cohort.expected(everyone)
             means = enter_server(phase, key, sums, round_, expected, self.population)
             server = phase.server(server, means)
-        return server, clients
+        return after_round(server), clients
 
     def _sum(
         self,
@@ -241,12 +244,12 @@ class Simulator:
         sent: Tree,
         round_: Array,
     ) -> tuple[dict[str, Tree], Tree]:
-        """The sum of what this device's members of the cohort release, and their new states."""
+        """The sum of the releases of this device's clients in the cohort, and their new states."""
         order, active = members
 
-        # Old states are read from one place and new ones written to another: a loop that did both
-        # in one would copy the states of all clients for each of them.
-        @jit  # traced once, for its shapes and for its work
+        # Old states are read from one array and new ones written to another. With a single array,
+        # the loop would copy the states of all clients in each iteration.
+        @jit  # traced once, for both its shapes and its result
         def answer(client: Array, clients: Tree) -> tuple[dict[str, Tree], Tree]:
             name = client * self._mesh.size + lax.axis_index(AXIS)
             train_key, leave_key = keys(name)
@@ -270,7 +273,7 @@ class Simulator:
             valid = places < active
             chosen = order[jnp.minimum(places, order.shape[0] - 1)]
             released, states = jax.vmap(answer, in_axes=(0, None))(chosen, clients)
-            # Places beyond the cohort write nowhere and add nothing.
+            # Indices beyond the cohort write nowhere and add nothing.
             target = jnp.where(valid, chosen, order.shape[0])
             written = jax.tree.map(lambda v, s: v.at[target].set(s, mode="drop"), written, states)
             return jax.tree.map(lambda total, v: total + _kept(valid, v), sums, released), written
@@ -280,6 +283,6 @@ class Simulator:
 
 
 def _kept(valid: Array, values: Array) -> Array:
-    """The sum over the valid ones; a factor of 0 would not silence an infinite one."""
+    """The sum of the valid values; multiplying by 0 would not remove an infinite one."""
     flags = valid.reshape(-1, *(1,) * (values.ndim - 1))
     return jnp.sum(jnp.where(flags, values, 0), axis=0, dtype=values.dtype)

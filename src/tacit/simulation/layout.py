@@ -1,8 +1,8 @@
-"""How a federation lies on the devices.
+"""How the records of a federation are distributed over the devices.
 
-Client i lives on device i mod D as its client i // D. Each device holds the records of its clients
-behind one another, so a client is a slice: ragged clients need no padding, and memory does not grow
-with the cohort.
+Client i is on device i mod D, as its client number i // D. Each device holds the records of its
+clients in one array, so a client is a slice of it. Clients of different sizes need no padding, and
+memory does not grow with the cohort.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ AXIS = "devices"
 
 
 class DeviceData(NamedTuple):
-    """Per device: records, and where each of its clients begins and how many records it has."""
+    """Per device: the records, and the start and the number of records of each client."""
 
     records: dict[str, Array]
     offsets: Array
@@ -31,12 +31,12 @@ class DeviceData(NamedTuple):
 
 
 def mesh_of(devices: list[jax.Device]) -> Mesh:
-    """The devices in a row."""
+    """A one-dimensional mesh of the devices."""
     return Mesh(np.array(devices), (AXIS,))
 
 
 def lay_out(federation: Federation, records: Records, mesh: Mesh) -> DeviceData:
-    """Put every client's records on its device; ``records`` are the federation's, as computed."""
+    """Put the records of every client on its device; ``records`` are in the run's precision."""
     count = mesh.size
     per_device = -(-federation.clients // count)
     capacity = capacity_of(federation.sizes)
@@ -54,7 +54,7 @@ def lay_out(federation: Federation, records: Records, mesh: Mesh) -> DeviceData:
                 or [np.zeros(0, np.int64)]
             )
         )
-    # A slice of `capacity` rows from the last client must stay inside.
+    # A slice of `capacity` rows that starts at the last client must not exceed the array.
     longest = _round_number(max(len(r) for r in rows) + capacity)
     sharding = NamedSharding(mesh, PartitionSpec(AXIS))
 
@@ -72,24 +72,24 @@ def lay_out(federation: Federation, records: Records, mesh: Mesh) -> DeviceData:
 
 
 def capacity_of(sizes: npt.NDArray[np.integer[Any]]) -> int:
-    """The rows of the largest client, a round number of them where clients differ in size.
+    """The rows of the largest client, rounded up if the clients differ in size.
 
-    Another draw of the clients then has the same shapes most of the time, and compiles nothing.
+    Then another random split usually has the same shapes and needs no compilation.
     """
     largest = int(sizes.max())
     return largest if int(sizes.min()) == largest else _round_number(largest)
 
 
 def _round_number(count: int) -> int:
-    """The next number that is at most 15 times a power of two: less than an eighth more."""
+    """Round up to at most 15 times a power of two, by less than an eighth."""
     step = 2 ** max(0, count.bit_length() - 4)
     return -(-count // step) * step
 
 
 def rows_at_once(sizes: npt.NDArray[np.integer[Any]]) -> int:
-    """The part in which clients of these sizes are worked through with the fewest rows in all.
+    """The chunk size that processes clients of these sizes with the fewest rows in total.
 
-    Every part has a cost of its own, here that of a dozen rows; clients of one size are one part.
+    Every chunk has a fixed cost, assumed to be a dozen rows. Clients of equal size are one chunk.
     """
     largest = min(capacity_of(sizes), AT_ONCE)
     choices = [largest, *(2**k for k in range(4, 11) if 2**k < largest)]
@@ -108,7 +108,7 @@ def client_slice(data: DeviceData, client: Array, capacity: int, at_once: int) -
 
 
 def local_cohort(mask: Array, count: int) -> tuple[Array, Array]:
-    """This device's clients of a cohort, first in a row, and how many they are."""
+    """This device's clients in the cohort, listed first, and their number."""
     per_device = -(-mask.shape[0] // count)
     padded = jnp.zeros(per_device * count, bool).at[: mask.shape[0]].set(mask)
     mine = padded.reshape(per_device, count)[:, lax.axis_index(AXIS)]

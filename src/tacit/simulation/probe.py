@@ -1,7 +1,7 @@
-"""What a round would say without its noise: signal, noise and the step that FedEXP aims at.
+"""A round without its noise: the signal, the noise, and the step that FedEXP aims at.
 
-Only a simulation may look at this, and only as ``oracle/…`` numbers: the messages of a cohort are
-bounded as usual and summed without noise, beside the run and not in it.
+The messages of a cohort are bounded as usual and summed without noise. This does not affect the
+run. It is allowed in a simulation only, and the numbers are reported as ``oracle/…`` metrics.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tacit.tree import Tree
 
 
 def silent(phase: Phase, field: str) -> Phase:
-    """The phase as it would be without noise: the bounded field and its squared norm."""
+    """The phase without noise: the bounded field and its squared norm."""
     release = phase.releases[field]
     open_door = Release(bound=Unbounded(), mechanism=NoNoise(), at="aggregate")
 
@@ -42,7 +42,7 @@ def silent(phase: Phase, field: str) -> Phase:
 def ratios(
     sums: dict[str, Any], release: Release, expected: float, round_: int
 ) -> dict[str, Array | float]:
-    """Norm of the mean message, of its noise, their ratio, and FedEXP's step without noise."""
+    """The norms of the mean message and of its noise, their ratio, and FedEXP's noise-free step."""
     mean_sq = tree.squared_norm(sums["value"]) / expected**2
     signal = jnp.sqrt(mean_sq)
     spread = sums["sq_norm"] / expected

@@ -1,8 +1,8 @@
 """Compiled programs, shared by all methods that differ only in their numbers.
 
-Compiling costs seconds, and a search over step sizes, radii and noises would pay them for every
-value. Here such numbers are inputs of the program: what was compiled for one value, in this process
-or kept on disk by an earlier one, serves all others.
+Compilation takes seconds, and a search over step sizes, radii and noise levels would compile for
+every value. Here such numbers are inputs of the program, so a program compiled for one value (in
+this process, or cached on disk by an earlier one) is used for all values.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from tacit.simulation.constants import Trace, traced
 
-_MOST = 64  # programs that are remembered
+_MOST = 64  # programs kept in memory
 
 _known: OrderedDict[Hashable, Callable[..., Any]] = OrderedDict()
 
@@ -39,13 +39,13 @@ class Program:
         self._run: partial[Any] | None = None
 
     def __call__(self, *args: Any) -> Any:
-        """The function's result."""
+        """The result of the function."""
         if self._run is None:
             self._run = self._shared(args)
         return self._run(*args)
 
     def _shared(self, args: tuple[Any, ...]) -> partial[Any]:
-        """This function's constants with the program of its shape."""
+        """The compiled program for this structure, with the constants of this function."""
         trace, results = self._trace(args)
         key = (
             *(trace.shape, jax.tree.structure((args, results)), tuple(self._mesh.devices.flat)),
@@ -72,7 +72,7 @@ class Program:
         return found[-1]
 
     def _compiled(self, trace: Trace, structure: Any) -> Callable[..., Any]:
-        """The traced function, its constants taken from the first argument."""
+        """The traced function with its constants as the first argument."""
 
         def body(constants: list[Any], *local: Any) -> Any:
             found = trace.run(jax.tree.leaves(local), constants)

@@ -1,8 +1,9 @@
-"""How many clients to work on side by side: by rule on a CPU, elsewhere measured and remembered.
+"""The block size: how many clients a device processes at the same time.
 
-A CPU wants one client at a time on each core, unless a client is so little work that starting the
-parts of its program costs more than the parts; a GPU wants many. The answer depends on the machine
-and the work, not on the result: every block gives the same model up to rounding.
+On a CPU it follows a rule; on other devices it is measured and cached. A CPU core is fastest with
+one client at a time, unless a client is so little work that the overhead of the program dominates.
+A GPU is fastest with many. The block size affects speed only: every block gives the same model up
+to rounding.
 """
 
 from __future__ import annotations
@@ -40,13 +41,13 @@ def tuned(
     dtype: Precision = "float32",
     block: Block = None,
 ) -> Simulator:
-    """A simulator with the block as given, as usual on this machine, or as measured ("auto")."""
+    """A simulator with the given block size, the usual one, or a measured one ("auto")."""
 
-    devices()  # before anything else starts JAX with one device for all cores
+    devices()  # must come first, otherwise JAX starts with one device for all cores
     sizes = federation.sizes
     numbers = tree.size(jax.eval_shape(task.init, jax.random.key(0)))
-    work = int(sizes.mean()) * numbers  # multiplications of one look at a client's records
-    # Meeting at the end of a round costs more than a whole round of tiny work.
+    work = int(sizes.mean()) * numbers  # multiplications for one pass over a client's records
+    # For very little work, synchronising the devices costs more than the round itself.
     most_devices = 1 if work * len(sizes) < _TINY_ROUND else None
 
     def made(block: int) -> Simulator:
@@ -68,12 +69,12 @@ def tuned(
 
 
 def usual_block(work: int, clients: int) -> int:
-    """The block for a CPU: one client, or as many small ones as make a decent piece of work."""
+    """The block size for a CPU: one client, or several if the clients are small."""
     return 1 if work > _SMALL_CLIENT else max(1, min(clients, _PIECE // max(work, 1)))
 
 
 def best_block(simulator: Callable[[int], Simulator], *, clients: int) -> int:
-    """The quickest block for this work on this machine, from memory or from a short trial."""
+    """The fastest block size for this work on this machine, cached or measured."""
     path = cache_folder("blocks") / f"{_fingerprint(simulator(1))}.json"
     with contextlib.suppress(OSError, ValueError, KeyError):
         return int(json.loads(path.read_text(encoding="utf-8"))["block"])
@@ -92,7 +93,7 @@ def best_block(simulator: Callable[[int], Simulator], *, clients: int) -> int:
 
 
 def _seconds(simulator: Simulator) -> float:
-    """The time of a round, after one that compiles."""
+    """The time of a round, measured after a first round that compiles."""
     state = jax.block_until_ready(simulator.advance(simulator.init(), 0, 1))
     begun = time.perf_counter()
     jax.block_until_ready(simulator.advance(state, 1, 1))
@@ -100,7 +101,7 @@ def _seconds(simulator: Simulator) -> float:
 
 
 def _fingerprint(simulator: Simulator) -> str:
-    """What the answer depends on: machine, method, model and the shape of the data."""
+    """The cache key: machine, method, model and the shape of the data."""
     device = jax.devices()[0]
     shapes = {k: v.shape[1:] for k, v in simulator.federation.records.items()}
     sizes = simulator.federation.sizes

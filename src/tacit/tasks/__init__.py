@@ -5,12 +5,11 @@ from tacit.tasks.base import ByRecord, Params, Record, Ridge, Task
 from tacit.tasks.classifier import Classifier, cross_entropy, softmax_loss, softmax_metrics
 from tacit.tasks.cnn import CNN
 from tacit.tasks.counts import Poisson
-from tacit.tasks.flax_models import LSTM, VGG11, UNet3D
 from tacit.tasks.functions import FunctionTask, from_functions
 from tacit.tasks.linear import LeastSquares, LinearModel, Quadratic
 from tacit.tasks.logistic import Logistic, Multinomial
+from tacit.tasks.lstm import LSTM
 from tacit.tasks.mlp import MLP
-from tacit.tasks.mobilenet import MobileNet
 from tacit.tasks.prox import Ball, Box, NoProx, Prox, Simplex, WeightedL1Box
 from tacit.tasks.random_features import RandomFeatures
 from tacit.tasks.registry import make, names, options
@@ -20,7 +19,6 @@ __all__ = [
     "CNN",
     "LSTM",
     "MLP",
-    "VGG11",
     "Ball",
     "Box",
     "ByRecord",
@@ -30,7 +28,6 @@ __all__ = [
     "LeastSquares",
     "LinearModel",
     "Logistic",
-    "MobileNet",
     "Multinomial",
     "NoProx",
     "Params",
@@ -42,7 +39,6 @@ __all__ = [
     "Ridge",
     "Simplex",
     "Task",
-    "UNet3D",
     "Weibull",
     "WeightedL1Box",
     "cross_entropy",

@@ -33,26 +33,13 @@ from tacit.tasks.mlp import ACTIVATIONS, Activation, dense, dense_plan
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImageClassifier(Classifier):
-    """A classifier of images (height, width, channels), stored so or flat in that order."""
+class CNN(Classifier):
+    """Convolutions with pooling, then dense layers, then one score for each class.
+
+    Images are (height, width, channels), stored so or flat in that order.
+    """
 
     image: tuple[int, int, int]
-
-    @classmethod
-    def for_data(cls, shape: tuple[int, ...], classes: int, **options: Any) -> Self:
-        """Images as the data states them; ``image`` states the shape of flat records."""
-        image = image_shape(shape, options.pop("image", None))
-        return cls(image=image, classes=classes, **options)
-
-    def picture(self, record: Record, like: Array) -> Array:
-        """One record's ``x`` as an image in the precision of ``like``."""
-        return jnp.asarray(record["x"]).reshape(self.image).astype(like.dtype)
-
-
-@dataclass(frozen=True, kw_only=True)
-class CNN(ImageClassifier):
-    """Convolutions with pooling, then dense layers, then one score for each class."""
-
     filters: tuple[int, ...] = (4, 8)
     kernel: int = 4
     pool: int = 2
@@ -68,6 +55,12 @@ class CNN(ImageClassifier):
             for size in sizes:
                 require_positive(**{name: size})
         self._flat_size()
+
+    @classmethod
+    def for_data(cls, shape: tuple[int, ...], classes: int, **options: Any) -> Self:
+        """Images as the data states them; ``image`` states the shape of flat records."""
+        image = image_shape(shape, options.pop("image", None))
+        return cls(image=image, classes=classes, **options)
 
     def init(self, key: Array) -> Params:
         """Weights that keep the size of signals and zero biases, or all as small as PyTorch's."""
@@ -86,7 +79,7 @@ class CNN(ImageClassifier):
     def output(self, params: Params, record: Record) -> Array:
         """One score for each class."""
         act = ACTIVATIONS[self.activation]
-        x = self.picture(record, params["dense0"]["w"])
+        x = jnp.asarray(record["x"]).reshape(self.image).astype(params["dense0"]["w"].dtype)
         for i in range(len(self.filters)):
             layer = params[f"conv{i}"]
             x = act(conv2d(x, layer["w"], padding=self.padding) + layer["b"])
@@ -144,8 +137,8 @@ class CNN(ImageClassifier):
     def _flat_size(self) -> int:
         rows, columns, channels = self.image
         for count in self.filters:
-            rows = output_size(rows, self.kernel, 1, self.padding) // self.pool
-            columns = output_size(columns, self.kernel, 1, self.padding) // self.pool
+            rows = output_size(rows, self.kernel, self.padding) // self.pool
+            columns = output_size(columns, self.kernel, self.padding) // self.pool
             channels = count
             if min(rows, columns) < 1:
                 raise ConfigError(

@@ -30,29 +30,14 @@ Form = Literal["auto", "banded", "lax"]
 _BROAD = 96
 
 
-def conv2d(
-    x: Array, kernel: Array, *, stride: int = 1, padding: Padding = "valid", form: Form = "auto"
-) -> Array:
+def conv2d(x: Array, kernel: Array, *, padding: Padding = "valid", form: Form = "auto") -> Array:
     """Convolve one image (height, width, cin) with a kernel (kh, kw, cin, cout).
 
     ``form`` "auto" takes the banded form on a CPU and ``lax.conv`` elsewhere.
     """
     if form == "lax" or (form == "auto" and jax.default_backend() != "cpu"):
-        return _lax(x, kernel, stride, padding)
-    return _banded(padded(x, kernel.shape, stride, padding), kernel, stride)
-
-
-def depthwise2d(x: Array, kernel: Array, *, stride: int = 1, padding: Padding = "same") -> Array:
-    """Convolve each channel of one image with its own kernel (kh, kw, channels)."""
-    x = padded(x, kernel.shape, stride, padding)
-    kh, kw, _ = kernel.shape
-    rows, columns = _outputs(x.shape[0], kh, stride), _outputs(x.shape[1], kw, stride)
-    total = jnp.zeros((rows, columns, x.shape[2]), x.dtype)
-    for i in range(kh):
-        for j in range(kw):
-            window = x[i : i + stride * (rows - 1) + 1 : stride]
-            total += window[:, j : j + stride * (columns - 1) + 1 : stride] * kernel[i, j]
-    return total
+        return _lax(x, kernel, padding)
+    return _banded(padded(x, kernel.shape, padding), kernel)
 
 
 def max_pool(x: Array, size: int) -> Array:
@@ -67,47 +52,39 @@ def first_max(a: Array, b: Array) -> Array:
     return jnp.where(a >= b, a, b)
 
 
-def output_size(size: int, kernel: int, stride: int, padding: Padding) -> int:
+def output_size(size: int, kernel: int, padding: Padding) -> int:
     """The number of outputs along one side."""
-    return -(-size // stride) if padding == "same" else _outputs(size, kernel, stride)
+    return size if padding == "same" else size - kernel + 1
 
 
-def _outputs(size: int, kernel: int, stride: int) -> int:
-    return (size - kernel) // stride + 1
-
-
-def padded(x: Array, kernel: tuple[int, ...], stride: int, padding: Padding) -> Array:
+def padded(x: Array, kernel: tuple[int, ...], padding: Padding) -> Array:
     """The image (height, width, ...) with the zeros that this padding puts around it."""
     if padding == "valid":
         return x
-    edges = []
-    for size, k in zip(x.shape[:2], kernel[:2], strict=True):
-        total = max((-(-size // stride) - 1) * stride + k - size, 0)
-        edges.append((total // 2, total - total // 2))
+    edges = [((k - 1) // 2, k // 2) for k in kernel[:2]]
     return jnp.pad(x, (*edges, *((0, 0),) * (x.ndim - 2)))
 
 
-def _lax(x: Array, kernel: Array, stride: int, padding: Padding) -> Array:
+def _lax(x: Array, kernel: Array, padding: Padding) -> Array:
     out = lax.conv_general_dilated(
         x[None],
         kernel,
-        (stride, stride),
+        (1, 1),
         padding.upper(),
         dimension_numbers=("NHWC", "HWIO", "NHWC"),
     )
     return out[0]
 
 
-def _banded(x: Array, kernel: Array, stride: int) -> Array:
+def _banded(x: Array, kernel: Array) -> Array:
     kh, kw, cin, cout = kernel.shape
-    rows, columns = _outputs(x.shape[0], kh, stride), _outputs(x.shape[1], kw, stride)
+    rows, columns = x.shape[0] - kh + 1, x.shape[1] - kw + 1
     tile = tile_width(columns, kw, cout)
     count = -(-columns // tile)
-    span = (tile - 1) * stride + kw
-    windows = _windows(x, count, tile * stride, span)
-    last = stride * (rows - 1) + 1
-    windows = jnp.stack([windows[i : i + last : stride] for i in range(kh)], axis=2)
-    select = jnp.asarray(_band(tile, kw, stride), kernel.dtype)
+    span = tile - 1 + kw
+    windows = _windows(x, count, tile, span)
+    windows = jnp.stack([windows[i : i + rows] for i in range(kh)], axis=2)
+    select = jnp.asarray(_band(tile, kw), kernel.dtype)
     matrix = jnp.einsum("atj,ijco->iacto", select, kernel)
     out = windows.reshape(rows, count, kh * span * cin) @ matrix.reshape(kh * span * cin, -1)
     return out.reshape(rows, count * tile, cout)[:, :columns]
@@ -130,10 +107,10 @@ def _windows(x: Array, count: int, step: int, span: int) -> Array:
     return jnp.concatenate(cut, axis=2)
 
 
-def _band(tile: int, kw: int, stride: int) -> NDArray[np.float64]:
+def _band(tile: int, kw: int) -> NDArray[np.float64]:
     """1 where input ``a`` of a tile meets output ``t`` at place ``j`` of the kernel."""
-    select = np.zeros(((tile - 1) * stride + kw, tile, kw))
+    select = np.zeros((tile - 1 + kw, tile, kw))
     for t in range(tile):
         for j in range(kw):
-            select[t * stride + j, t, j] = 1
+            select[t + j, t, j] = 1
     return select

@@ -36,7 +36,7 @@ def conv_pool(x: Array, kernel: Array, *, size: int, padding: Padding = "valid")
 def patches(x: Array, kernel: tuple[int, ...], size: int, padding: Padding) -> Array:
     """What blocks of ``size x size`` outputs read: (cin, patch, patch, rows, columns, batch)."""
     kh, kw = kernel[:2]
-    x = jnp.moveaxis(padded(jnp.moveaxis(x, 0, 2), kernel, 1, padding), 2, 0)
+    x = jnp.moveaxis(padded(jnp.moveaxis(x, 0, 2), kernel, padding), 2, 0)
     places = (x.shape[1] - kh + 1) // size, (x.shape[2] - kw + 1) // size
     return _patches(x, (kh + size - 1, kw + size - 1), size, places)
 

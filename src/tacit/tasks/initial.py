@@ -14,11 +14,10 @@ from jax import Array
 
 
 class Weights(NamedTuple):
-    """An array to be: normal with standard deviation ``spread`` around ``centre``."""
+    """An array to be: normal around 0 with standard deviation ``spread``."""
 
     shape: tuple[int, ...]
     spread: float = 0.0
-    centre: float = 0.0
 
 
 def draw(key: Array, plan: Any) -> Any:
@@ -28,9 +27,10 @@ def draw(key: Array, plan: Any) -> Any:
     normals = jax.random.normal(key, (sum(sizes),))
     arrays, start = [], 0
     for leaf, size in zip(leaves, sizes, strict=True):
-        array = jnp.full(leaf.shape, leaf.centre, normals.dtype)
         if size:
-            array += leaf.spread * normals[start : start + size].reshape(leaf.shape)
+            array = leaf.spread * normals[start : start + size].reshape(leaf.shape)
+        else:
+            array = jnp.zeros(leaf.shape, normals.dtype)
         arrays.append(array)
         start += size
     return jax.tree.unflatten(treedef, arrays)

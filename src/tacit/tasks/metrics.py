@@ -76,16 +76,6 @@ def concordance(risks: Floats, events: NDArray[np.generic], times: Floats) -> fl
     return good / pairs if pairs else None
 
 
-def dice(masks: NDArray[np.bool_], truths: NDArray[np.bool_]) -> float | None:
-    """The mean over records of 2|A and B| / (|A| + |B|); two empty masks agree fully."""
-    if len(truths) == 0:
-        return None
-    a, b = (np.asarray(m, bool).reshape(len(m), -1) for m in (masks, truths))
-    total = a.sum(axis=1) + b.sum(axis=1)
-    overlap = 2.0 * (a & b).sum(axis=1)
-    return float(np.mean(np.where(total > 0, overlap / np.maximum(total, 1), 1.0)))
-
-
 def defined(**values: float | None) -> dict[str, float]:
     """The metrics that the records define."""
     return {name: value for name, value in values.items() if value is not None}

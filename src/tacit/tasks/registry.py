@@ -20,16 +20,13 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {
     "cox-piecewise": ("survival:CoxPiecewise", {}),
     "least-squares": ("linear:LeastSquares", {}),
     "logistic": ("logistic:Logistic", {}),
-    "lstm": ("flax_models:LSTM", {}),
+    "lstm": ("lstm:LSTM", {}),
     "mlp": ("mlp:MLP", {}),
-    "mobilenet": ("mobilenet:MobileNet", {}),
     "multinomial": ("logistic:Multinomial", {}),
     "poisson": ("counts:Poisson", {}),
     "quadratic": ("linear:Quadratic", {}),
     "random-features": ("random_features:RandomFeatures", {}),
     "small-cnn": ("cnn:CNN", {"filters": (2, 1), "hidden": ()}),
-    "unet3d": ("flax_models:UNet3D", {}),
-    "vgg11": ("flax_models:VGG11", {}),
     "weibull": ("survival:Weibull", {}),
 }
 

@@ -1,1 +1,1 @@
-"""What travels between clients and server: messages as bytes, never as pickled objects."""
+"""Messages between clients and server, as plain bytes (never pickled objects)."""

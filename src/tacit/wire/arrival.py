@@ -1,9 +1,9 @@
-"""Replies on their arrival at the server: nothing that a site says of itself is believed.
+"""The server's checks of a reply; it trusts nothing that a site claims.
 
-A reply has the public names, shapes and types, finite numbers, and no more than its release lets an
-honest client send: what a client bounds is within its bound again, and a message with Gaussian
-noise within the reach of that noise. What follows from other fields (statistics, a squared norm) is
-computed again here. A reply outside of this is left out with a reason, and the round goes on.
+A reply must have the public names, shapes and types, and finite numbers within the limits of an
+honest client: a bounded value must satisfy its bound, and a message with Gaussian noise must be
+within the range of that noise. Numbers that follow from other fields (statistics, a squared norm)
+are computed again. A reply that fails a check is excluded with a reason, and the round continues.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _NO = "its budget does not cover the round"
 _REASONS: Mapping[Any, str] = {
     "run": "its copy of the run differs from the one that was announced",
     "policy": "its policy does not allow this run",
-    "unprepared": "it has not heard what was released before the first round",
+    "unprepared": "it has not received the release from before the first round",
     "trust": "it does not trust the server to add the noise",
 }
 _ROUNDING = 1 + 2.0**-18
 
 
 def arrived(reply: bytes | None, phase: Phase, round_: int, like: Tree, records: int) -> Tree:
-    """What a client with so many records may have released, or a WireError that says why not."""
+    """The checked reply of a client with ``records`` records, or a WireError with the reason."""
     if reply is None:
         raise WireError("no reply.")
     message = decode(reply)
@@ -47,7 +47,7 @@ def arrived(reply: bytes | None, phase: Phase, round_: int, like: Tree, records:
         raise WireError("a reply to another request.")
     value = tree.from_named(message.fields, like)
     if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(value)):
-        raise WireError("a reply that is not finite.")
+        raise WireError("a reply with numbers that are not finite.")
     for name, release in phase.releases.items():
         _check_bound(value[name], release, round_, records)
     return _recomputed(phase, value)
@@ -66,11 +66,11 @@ def _check_bound(value: Tree, release: Release, round_: int, records: int) -> No
     elif release.at == "message" and isinstance(release.mechanism, Additive):
         reach = radius * (1 + REACH * release.mechanism.level(round_)) * _ROUNDING
         if largest > reach:
-            raise WireError("a reply beyond the reach of its bound and noise.")
+            raise WireError("a reply outside the range of its bound and noise.")
 
 
 def _recomputed(phase: Phase, value: dict[str, Tree]) -> dict[str, Tree]:
-    """The reply with every number that follows from its other fields computed from them."""
+    """The reply, with every number that follows from other fields computed again."""
     sound = dict(value)
     if phase.norm_of is not None:
         scalar, vector = phase.norm_of

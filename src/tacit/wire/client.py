@@ -1,11 +1,12 @@
-"""One real client: its own records, state, ledger, budget and randomness.
+"""One real client: its own records, state, ledger, budget and random numbers.
 
-It believes nothing it is sent but the model: bounds, noise and the price come from its own copy of
-the algorithm. It charges its ledger before anything leaves, refuses what its budget does not cover,
-and when something goes wrong it says only that, because an error text would be a release too. What
-it answers depends on its records only through a release: a request is judged before a record is
-touched. A fault of its own after it has paid stops it, for asking again would pay again. The
-state after a reply is pending until the server says that the reply was counted.
+It trusts nothing in a request except the model: bounds, noise and costs come from its own copy of
+the algorithm. It charges its ledger before it sends anything, and refuses a request that its budget
+does not cover. After an error it only says that it failed, because an error text would be a release
+too. Its replies depend on its records only through a release: a request is checked before any
+record is used. After a failure of its own code that follows a charge it stops, because the next
+request would be charged again. The state after a reply is pending until the server confirms that
+the reply was counted.
 """
 
 from __future__ import annotations
@@ -47,12 +48,12 @@ Covered = Callable[[DpEvent, int, str], bool]
 
 @dataclass(frozen=True)
 class Holdings:
-    """What a client has on its side: a ledger that it charges, and the budget that it keeps.
+    """The ledger that a client charges, and its budget.
 
-    ``places`` says for which noise it pays: its own, or also the server's. ``covered`` may answer
-    faster than the whole accounting whether an event of a round and phase fits into the budget.
-    ``prepaid`` are rounds and phases with secret cohorts that are paid as a whole: each is answered
-    once for that, and whatever else is asked is paid as if there were no secret.
+    ``places`` says which noise is charged: the client's own, or also the server's. ``covered``
+    decides whether an event of a round and phase fits the budget, faster than the full accounting.
+    ``prepaid`` are the rounds and phases with secret cohorts that were charged as a whole. Each of
+    them may be answered once; any other request is charged without amplification by sampling.
     """
 
     ledger: Ledger | None = None
@@ -63,11 +64,11 @@ class Holdings:
 
 
 class OwnFaultError(TacitError):
-    """Something went wrong after a charge, and not by the request."""
+    """The client's own code failed after a charge; the request was valid."""
 
 
 class WireClient:
-    """Answers requests of a server, bytes in and bytes out."""
+    """Answers the requests of a server; requests and replies are bytes."""
 
     def __init__(
         self,
@@ -87,10 +88,10 @@ class WireClient:
         self.algorithm, self.task, self.index = algorithm, task, index
         self.dtype, self.run = dtype, run
         self.holdings = holdings or Holdings()
-        self.last_error: Exception | None = None  # for the client's own eyes
-        self.stopped = False  # after a fault of its own
+        self.last_error: Exception | None = None  # for the client itself, never sent
+        self.stopped = False  # True after a failure of its own code
         self._size = len(next(iter(records.values())))
-        self._cohort = algorithm.cohort.scheme(population.clients)
+        self._clients = population.clients
         self._phases = {p.name: (n, p) for n, p in enumerate(algorithm.phases(task, population))}
         with precision(dtype):
             self._stream = stream or Stream.from_entropy()
@@ -110,7 +111,7 @@ class WireClient:
         self.last_error = None
         try:
             if self.stopped:
-                raise TacitError("this client has stopped after a fault of its own.")
+                raise TacitError("this client has stopped after an internal error.")
             asked = decode(request)
             number = _round_of(asked)
             with precision(self.dtype):
@@ -118,13 +119,13 @@ class WireClient:
         except BudgetError as error:
             self.last_error = error
             return encode(REFUSED, {}, {"round": number, "reason": "budget"})
-        except Exception as error:  # the text may hold data: it stays here
+        except Exception as error:  # the text may contain data, so it is not sent
             self.last_error = error
             return encode(FAILED, {}, {"round": number})
 
     def _answer(self, asked: Message, round_: int) -> bytes:
         if asked.kind not in self._phases:
-            raise WireError(f"there is no phase {asked.kind!r} in this algorithm.")
+            raise WireError(f"this algorithm has no phase {asked.kind!r}.")
         number, phase = self._phases[asked.kind]
         sent = from_fields(asked.fields, _sent_shapes(*self._program, number, self.dtype))
         _check_range(asked.fields)
@@ -135,10 +136,10 @@ class WireClient:
             return self._paid_for(asked, round_, charge, sent)
         except Exception as error:
             self.stopped = True
-            raise OwnFaultError(f"round {round_} was paid and not answered: {error}") from error
+            raise OwnFaultError(f"round {round_} was charged but not answered: {error}") from error
 
     def _paid_for(self, asked: Message, round_: int, charge: int | None, sent: Tree) -> bytes:
-        """The reply to a request that is sound and charged."""
+        """The reply to a request that is valid and charged."""
         number, phase = self._phases[asked.kind]
         keys = self._attempt(round_, number).client(round_, number, self.index)
         released, state = _worker(*self._program, number, self._exact)(
@@ -153,60 +154,65 @@ class WireClient:
         return reply
 
     def _exchange(self, asked: Message, round_: int, number: int) -> int:
-        """The server's name for this exchange; a round that is tried again is another one."""
+        """The server's number for this exchange; a repeated round has a new number."""
         named = asked.meta.get("exchange", round_ * len(self._phases) + number)
         if type(named) is not int:
-            raise WireError("an exchange has a whole number.")
+            raise WireError("the number of an exchange must be an integer.")
         return named
 
     def _attempt(self, round_: int, number: int) -> Stream:
-        """Fresh randomness every time: one noise on two answers would cancel between them."""
+        """New random numbers per attempt: equal noise would cancel between two replies."""
         attempt = self._attempts[round_, number]
         self._attempts[round_, number] += 1
         return self._stream.again(attempt)
 
     def _settle(self, asked: Message) -> None:
-        """Keep the state after the last reply if the server counted that reply, else forget it."""
+        """Keep the state after the last reply if the server counted it, otherwise discard it."""
         if self._pending is not None:
             if asked.meta.get("counted") == self._pending.exchange:
                 self._state = self._pending.state
             self._pending = None
 
     def _charge(self, phase: Phase, round_: int) -> int | None:
-        """Pay for what this client noises itself, before it is computed."""
+        """Charge the releases to which this client adds noise, before they are computed."""
         if self.holdings.prepaid is not None and self.holdings.ledger is not None:
             return self._charge_sampled(phase, round_, self.holdings.prepaid, self.holdings.ledger)
         if not any(release.at in self.holdings.places for release in phase.releases.values()):
             return None
-        return self._pay(phase, round_, self._cohort, self.holdings.places)
+        return self._pay(phase, round_, self.holdings.places)
 
     def _charge_sampled(
         self, phase: Phase, round_: int, prepaid: set[tuple[int, str]], ledger: Ledger
     ) -> int | None:
-        """A planned round of a run that is paid as a whole is marked; others are paid in full."""
+        """Mark a planned round of a prepaid run as used; charge any other round in full."""
         place = (round_, phase.name)
         if place not in prepaid:
-            return self._pay(phase, round_, Everyone(), PLACES)
+            return self._pay(phase, round_, PLACES, Everyone())
         prepaid.remove(place)
         return ledger.charge(compose(), run=self.run, round=round_, phase=phase.name)
 
     def _pay(
-        self, phase: Phase, round_: int, cohort: SamplingScheme, places: tuple[At, ...]
+        self,
+        phase: Phase,
+        round_: int,
+        places: tuple[At, ...],
+        cohort: SamplingScheme | None = None,
     ) -> int | None:
-        event = phase.event(
+        event = self.algorithm.price(
+            phase,
             round_,
-            relation=self.algorithm.relation,
-            cohort=cohort,
+            clients=self._clients,
             records=self._size,
             places=places,
+            cohort=cohort,
         )
         ledger, budget = self.holdings.ledger, self.holdings.budget
         if ledger is None:
             if budget is not None:
-                raise TacitError("a client with a budget needs a ledger to keep it.")
+                raise TacitError("a client with a budget needs a ledger.")
             return None
         if budget is not None and not self._covered(event, round_, phase, ledger, budget):
-            raise BudgetError(f"round {round_} is not covered by the budget that is left.")
+            raise BudgetError(f"the remaining budget does not cover round {round_}.")
         return ledger.charge(event, run=self.run, round=round_, phase=phase.name)
 
     def _covered(
@@ -221,7 +227,7 @@ class WireClient:
 def _worker(
     algorithm: Algorithm, task: Task, population: Population, number: int, exact: bool = False
 ) -> Callable[..., tuple[dict[str, Tree], Tree]]:
-    """A phase's work as one compiled program, shared by all clients in this process."""
+    """The computation of a phase as one compiled program, shared by all clients in this process."""
     phase = algorithm.phases(task, population)[number]
 
     @jax.jit
@@ -245,21 +251,21 @@ def _sent_shapes(
 
 
 def _check_range(fields: Mapping[str, np.ndarray[Any, Any]]) -> None:
-    """Refuse a model outside the stated range, before anything is charged or computed."""
+    """Refuse a model with numbers out of range, before anything is charged or computed."""
     for name, value in fields.items():
         if value.dtype.kind == "f" and not (np.abs(value) <= LARGEST).all():
-            raise WireError(f"{name!r} holds numbers that are not finite or above 2^40.")
+            raise WireError(f"{name!r} has numbers that are not finite or above 2^40.")
 
 
 def _round_of(message: Message) -> int:
     round_ = message.meta.get("round")
     if not isinstance(round_, int) or isinstance(round_, bool) or not 0 <= round_ < 2**31:
-        raise WireError("a message must name its round.")
+        raise WireError("a message must state its round.")
     return round_
 
 
 def _padded(records: Records, dtype: Precision) -> ClientData:
-    """The records in a power of two of rows, so that few programs serve clients of any size."""
+    """The records padded to a power of two of rows, so that few programs serve all sizes."""
     size = len(next(iter(records.values())))
     rows = 1 << max(0, (size - 1).bit_length())
 

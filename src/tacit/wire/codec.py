@@ -1,16 +1,16 @@
-"""A message as bytes: named arrays and a few scalars, readable without trusting the sender.
+"""The byte format of a message: named arrays and a few scalars, safe to read from any sender.
 
     magic     4 bytes   b"TCIT"
     version   1 byte
     length    4 bytes   of the header, little endian
     header              JSON: {"kind": ..., "fields": [[name, dtype, shape], ...], "meta": {...}}
-    buffers             the arrays in the header's order, C order, little endian, back to back
+    buffers             the arrays in the order of the header: C order, little endian, no padding
     checksum  4 bytes   CRC-32 of everything before it
 
-Nothing is executed or imported on the way in, an array is a read-only view of the received bytes
-(so a short message cannot claim a large array), and a message has exactly one encoding: a header
-that this module would have written differently is refused. The checksum finds accidents, not
-attackers; who sent a message is for the transport to prove.
+Reading executes and imports nothing. An array is a read-only view of the received bytes, so a short
+message cannot claim a large array. A message has exactly one encoding: a header that this module
+would have written differently is refused. The checksum detects accidents, not attacks; the
+transport must prove who sent a message.
 """
 
 import json
@@ -50,12 +50,12 @@ _as_json: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encod
 
 
 class WireError(TacitError):
-    """Bytes that are not a message, or values that a message cannot hold."""
+    """Bytes that are not a valid message, or values that a message cannot contain."""
 
 
 @dataclass(frozen=True, eq=False)
 class Message:
-    """What was sent: its kind, its arrays by name, and scalars about it."""
+    """A message: its kind, its arrays by name, and scalar metadata."""
 
     kind: str
     fields: Mapping[str, Array]
@@ -75,7 +75,7 @@ def encode(kind: str, fields: Mapping[str, Any], meta: Mapping[str, Scalar]) -> 
 
 
 def decode(data: bytes, *, max_bytes: int = MAX_BYTES) -> Message:
-    """The message in ``data``; whatever is wrong with it is a WireError."""
+    """The message in ``data``; any defect raises a WireError."""
     end = _checked_end(data, max_bytes)
     _, _, length = _START.unpack_from(data)
     start = _START.size + length
@@ -89,21 +89,21 @@ def decode(data: bytes, *, max_bytes: int = MAX_BYTES) -> Message:
             raise WireError(f"the message ends before its field {name!r} does.")
         array = np.frombuffer(data, dtype, size, start) if size else np.empty(0, dtype)
         if dtype.kind == "b" and array.view(np.uint8).max(initial=0) > 1:
-            raise WireError(f"the field {name!r} holds bytes that are neither true nor false.")
+            raise WireError(f"the field {name!r} has bytes that are neither true nor false.")
         fields[name] = array.reshape(shape)
         fields[name].flags.writeable = False
         start = stop
     if start != end:
         raise WireError(f"the message has {end - start} bytes that belong to no field.")
     if _header(kind, fields, meta) != header:
-        raise WireError("the header of the message is not written as it should be.")
+        raise WireError("the header of the message is not in its standard form.")
     return Message(kind, fields, meta)
 
 
 def _checked_end(data: bytes, max_bytes: int) -> int:
-    """Where the buffers end, once length, magic, version and checksum are right."""
+    """The end of the buffers, after checks of length, magic, version and checksum."""
     if not isinstance(data, bytes):
-        raise WireError(f"a message is bytes, not {type(data).__name__}.")
+        raise WireError(f"a message must be bytes, not {type(data).__name__}.")
     if len(data) > max_bytes:
         raise WireError(f"a message of {len(data)} bytes is above the limit of {max_bytes}.")
     if len(data) < _START.size + _CHECKSUM.size:
@@ -111,16 +111,16 @@ def _checked_end(data: bytes, max_bytes: int) -> int:
     magic, version, length = _START.unpack_from(data)
     end = len(data) - _CHECKSUM.size
     if magic != MAGIC:
-        raise WireError("these bytes are not a message of Tacit.")
+        raise WireError("these bytes are not a message from Tacit.")
     if version != VERSION:
         raise WireError(
-            f"the message has version {version}, this Tacit reads version {VERSION}: use the same"
-            " release on both sides."
+            f"the message has version {version}, but this Tacit reads version {VERSION}: install"
+            " the same Tacit version on both sides."
         )
     if length > MAX_HEADER or _START.size + length > end:
         raise WireError(f"the message claims a header of {length} bytes, which is not possible.")
     if zlib.crc32(memoryview(data)[:end]) != _CHECKSUM.unpack_from(data, end)[0]:
-        raise WireError("the message was damaged on its way: its checksum is wrong.")
+        raise WireError("the message was damaged in transit: its checksum is wrong.")
     return end
 
 
@@ -132,7 +132,7 @@ def _parsed(
     except (ValueError, RecursionError) as error:
         raise WireError("the header of the message is not JSON.") from error
     if not isinstance(content, dict) or list(content) != ["kind", "fields", "meta"]:
-        raise WireError("the header of a message has a kind, fields and meta.")
+        raise WireError("the header of a message must have a kind, fields and meta.")
     if not isinstance(content["fields"], list):
         raise WireError("the fields in the header must be a list.")
     described = [_described(field) for field in content["fields"]]
@@ -141,12 +141,12 @@ def _parsed(
 
 def _described(field: Any) -> tuple[str, np.dtype[Any], tuple[int, ...]]:
     if not isinstance(field, list) or len(field) != 3:
-        raise WireError("a field in the header is a name, a dtype and a shape.")
+        raise WireError("a field in the header must have a name, a dtype and a shape.")
     name, dtype, shape = field
     if not isinstance(dtype, str) or dtype not in _DTYPES:
         raise WireError(f"a field in the header has a dtype that is not in {', '.join(_DTYPES)}.")
     if not isinstance(shape, list) or not all(type(n) is int and 0 <= n < 2**32 for n in shape):
-        raise WireError("a field in the header has a shape that no array has.")
+        raise WireError("a field in the header has an invalid shape.")
     _check_shape(_checked_name(name), shape)
     return name, _DTYPES[dtype], tuple(shape)
 
@@ -161,7 +161,7 @@ def _header(kind: str, arrays: Mapping[str, Array], meta: Mapping[str, Scalar]) 
 
 
 def _as_array(name: str, value: Any) -> Array:
-    # Converting a masked array would send the values that it hides.
+    # Converting a masked array would send the masked values.
     if isinstance(value, np.ma.MaskedArray) or not (
         isinstance(value, bool | int | float) or hasattr(value, "__array__")
     ):
@@ -177,7 +177,7 @@ def _as_array(name: str, value: Any) -> Array:
 
 
 def _check_shape(name: str, shape: Any) -> None:
-    # numpy refuses a shape whose product overflows even if another of its sizes is 0.
+    # numpy refuses a shape whose product overflows, even if one of its sizes is 0.
     if len(shape) > MAX_DIMENSIONS or math.prod(max(n, 1) for n in shape) >= 2**48:
         raise WireError(f"the field {name!r} has a shape that is too large.")
 
@@ -190,7 +190,7 @@ def _checked_name(name: Any) -> str:
 
 def _checked_meta(meta: Any) -> dict[str, Scalar]:
     if not isinstance(meta, Mapping):
-        raise WireError(f"the meta of a message is a mapping, not a {type(meta).__name__}.")
+        raise WireError(f"the meta of a message must be a mapping, not a {type(meta).__name__}.")
     for key, value in meta.items():
         kind = type(value)
         if kind not in (int, float, str, bool):

@@ -1,4 +1,4 @@
-"""What a client must not forget: its state, and the state after a reply that may have counted."""
+"""The persistent state of a client, and the pending state after its last reply."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from tacit.tree import Tree
 
 
 class Pending(NamedTuple):
-    """The exchange that a reply belonged to, and the state after it."""
+    """The exchange of the last reply, and the state after it."""
 
     exchange: int
     state: Tree
 
 
 class Kept(NamedTuple):
-    """A client's state, and the one that replaces it if the server counted the last reply."""
+    """The state of a client, and the state that replaces it if the last reply was counted."""
 
     state: Tree
     pending: Pending | None
 
 
 class Memory(Protocol):
-    """Where a client keeps its state between requests, over restarts if it is on disk."""
+    """Stores the state of a client between requests (on disk: also across restarts)."""
 
     def read(self, like: Tree) -> Kept | None:
-        """What was kept, in the shape of ``like``; None before the first time."""
+        """The stored state in the structure of ``like``; None if there is none yet."""
         ...
 
     def write(self, kept: Kept) -> None:
-        """Keep this; when it returns, a crash does not lose it."""
+        """Store the state; after this returns, a crash does not lose it."""
         ...

@@ -1,13 +1,14 @@
-"""The server of real clients: it sends bytes, adds up the replies that are sound, and moves on.
+"""The server of real clients: it sends requests, sums the valid replies and updates the model.
 
 A reply that is missing, late, of another round, of a wrong shape, not finite or above its bound is
-left out with a reason (``arrival``). What is noised here is summed exactly, so that no reply can
-round another away. The divisor is the expected cohort and the noise is that of the plan whoever
-answers, so a lost reply costs accuracy and never privacy. Every request tells its client which of
-its replies was counted last, so that a client whose reply was lost goes on from the state before.
+excluded with a reason (``arrival``). A sum that gets its noise at the server is exact, so rounding
+cannot make one reply hide another. The divisor is the expected cohort size and the noise follows
+the plan, whoever answers, so a lost reply costs accuracy but never privacy. Every request tells its
+client which of its replies was counted last. A client whose reply was lost continues from the state
+before it.
 
-The ledger counts everything that a round makes its clients release, whoever draws the noise, each
-time that it is asked for: the sentence of a run comes from it.
+The ledger counts every release of the clients, whoever draws the noise, each time it is requested.
+The guarantee of a run comes from this ledger.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from jax import Array
 
 from tacit import tree
 from tacit.accounting import Ledger
-from tacit.accounting.events import Poisson, in_turn
-from tacit.algorithm import Algorithm, Phase
+from tacit.accounting.events import Poisson
+from tacit.algorithm import Algorithm, Phase, after_round, first_state
 from tacit.boundary import addend, enter_server
 from tacit.errors import BudgetError, TacitError
 from tacit.mechanisms.rounded import exact_noise
@@ -45,7 +46,7 @@ Ask = Callable[[Mapping[int, bytes]], Mapping[int, bytes | None]]
 
 @dataclass(frozen=True)
 class Excluded:
-    """A client whose reply does not count in a phase, and why."""
+    """A client whose reply is excluded from a phase, and the reason."""
 
     client: int
     phase: str
@@ -53,18 +54,18 @@ class Excluded:
 
 
 class RepliesError(TacitError):
-    """A round that fewer clients answered than it needs; nothing of it was used."""
+    """A round with too few valid replies; nothing of it was used."""
 
     def __init__(self, round_: int, minimum: int, excluded: Sequence[Excluded]) -> None:
         super().__init__(
-            f"round {round_} needs {minimum} sound replies; {len(excluded)} clients gave none."
+            f"round {round_} needs {minimum} valid replies; {len(excluded)} clients gave none."
         )
         self.excluded = tuple(excluded)
 
 
 @dataclass(frozen=True)
 class RoundReport:
-    """Who was asked in a round, and who was left out."""
+    """The clients that were asked in a round, and those that were excluded."""
 
     round: int
     cohort: tuple[int, ...]
@@ -72,7 +73,7 @@ class RoundReport:
 
 
 class WireServer:
-    """Runs rounds over any transport that carries bytes."""
+    """Runs rounds over any transport that can send bytes."""
 
     def __init__(
         self,
@@ -92,30 +93,30 @@ class WireServer:
         first_exchange: int = 0,
     ) -> None:
         self.algorithm, self.task, self.population = algorithm, task, population
-        self._labels = dict(labels or {})  # said in every request: which run this is
+        self._labels = dict(labels or {})  # sent with every request: they identify the run
         self._minimum, self._covered = minimum, covered
         self._exact = exact  # noise from the operating system, on a grid
-        self._exchange = first_exchange - 1  # every question has a number of its own
+        self._exchange = first_exchange - 1  # every request has its own number
         self.dtype, self.ledger, self.run = dtype, ledger, run
         self._phases = algorithm.phases(task, population)
         self.counted: dict[int, int] = {}  # client -> the exchange of its last reply that counted
         self._attempts: Counter[int] = Counter()
         with precision(dtype):
             self._stream = stream or Stream.from_entropy()
-            self.state: Any = algorithm.init(task.init(self._stream.init))
+            self.state: Any = first_state(algorithm, task.init(self._stream.init))
             self._shapes = {p.name: reply_shapes(algorithm, task, p, record) for p in self._phases}
             self._steps = {p.name: jax.jit(self._step(p)) for p in self._phases}
 
     @property
     def params(self) -> Params:
-        """The model now."""
+        """The current model."""
         with precision(self.dtype):
             return self.algorithm.model(self.state)
 
     def round(self, number: int, ask: Ask) -> RoundReport:
         """One round: every phase asks the same cohort."""
         with precision(self.dtype):
-            # A round that is tried again is another release: another cohort, another noise.
+            # A repeated round is a new release with a new cohort and new noise.
             stream = self._stream.again(self._attempts[number])
             self._attempts[number] += 1
             clients = self.population.clients
@@ -126,7 +127,8 @@ class WireServer:
             try:
                 for place, phase in enumerate(self._phases):
                     excluded += self._phase(number, place, phase, cohort, ask, stream)
-            except RepliesError:  # what its first phases did is not half a round
+                self.state = after_round(self.state)
+            except RepliesError:  # undo the first phases: a round counts as a whole or not at all
                 self.state, self.counted = before
                 raise
             return RoundReport(number, cohort, tuple(excluded))
@@ -173,10 +175,10 @@ class WireServer:
         return excluded
 
     def _secret_cohort(self, phase: Phase) -> bool:
-        """Whether the coins of a cohort are charged as secret: then no reply decides about a round.
+        """Whether the accounting relies on a secret cohort; then a round counts with any replies.
 
-        A round that is drawn again until enough clients answer would be one in which somebody was
-        drawn, for all who know that they themselves have not answered.
+        Repeating a round until enough clients answer would reveal something about the cohort: a
+        client that did not answer would know that others were drawn.
         """
         scheme = self.algorithm.cohort.scheme(self.population.clients)
         units = {r.unit for r in phase.releases.values() if r.at == "aggregate"}
@@ -193,17 +195,10 @@ class WireServer:
         return step
 
     def _charge(self, phase: Phase, round_: int) -> int | None:
-        """Write down what this exchange costs a client, before anybody is asked."""
+        """Charge the cost of this exchange for a client, before any request is sent."""
         if self.ledger is None:
             return None
-        cohort = self.algorithm.cohort.scheme(self.population.clients)
-        event = phase.event(
-            round_,
-            relation=self.algorithm.relation,
-            cohort=cohort,
-            records=self.population.smallest,
-        )
-        event = in_turn(event, round_, cohort)
+        event = self.algorithm.price_in_turn(phase, round_, self.population)
         if self._covered is not None and not self._covered(event, round_, phase.name):
-            raise BudgetError(f"round {round_} is not covered by the budget that is left.")
+            raise BudgetError(f"the remaining budget does not cover round {round_}.")
         return self.ledger.charge(event, run=self.run, round=round_, phase=phase.name)

@@ -1,7 +1,7 @@
-"""The shapes of everything that crosses the wire, from public knowledge alone.
+"""The shapes of all messages, computed from public information only.
 
-Both sides work out what a message must look like by tracing the algorithm on empty records of the
-public shape, so nothing about shapes or types is believed from the other side.
+Both sides compute the shape of a message by tracing the algorithm on empty records of the public
+shape, so neither side has to trust the other about shapes or types.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ RecordShapes = Mapping[str, jax.ShapeDtypeStruct]  # one record, without a leadi
 
 
 def server_shapes(algorithm: Algorithm, task: Task) -> Any:
-    """The server's state."""
+    """The shapes of the server's state."""
     return jax.eval_shape(lambda: algorithm.init(task.init(jax.random.key(0))))
 
 
 def sent_shapes(algorithm: Algorithm, task: Task, phase: Phase) -> Tree:
-    """What the server sends in a phase."""
+    """The shapes of what the server sends in a phase."""
     return jax.eval_shape(phase.send, server_shapes(algorithm, task))
 
 
 def reply_shapes(
     algorithm: Algorithm, task: Task, phase: Phase, record: RecordShapes
 ) -> dict[str, Tree]:
-    """What a client answers in a phase: released fields and statistics."""
-    rows = 8  # how many records a client holds does not show in its answer
+    """The shapes of a client's reply in a phase: released fields and statistics."""
+    rows = 8  # the shape of a reply does not depend on the number of records
     records = {k: jax.ShapeDtypeStruct((rows, *v.shape), v.dtype) for k, v in record.items()}
 
     def answer(sent: Tree, records: Mapping[str, Any]) -> dict[str, Tree]:
@@ -53,12 +53,12 @@ def reply_shapes(
 
 
 def to_fields(sent: Tree) -> dict[str, NDArray[np.generic]]:
-    """What is sent as named arrays; one array alone has no path, and a field must have a name."""
+    """The sent tree as named arrays; a single array has no path and gets a fixed name."""
     return {name or _ALONE: value for name, value in tree.to_named(sent).items()}
 
 
 def from_fields(fields: Mapping[str, NDArray[np.generic]], like: Tree) -> Tree:
-    """What was sent, in the shape of ``like``."""
+    """The sent tree, in the structure of ``like``."""
     alone = isinstance(like, jax.ShapeDtypeStruct)
     return tree.from_named(
         {"" if alone and name == _ALONE else name: value for name, value in fields.items()}, like

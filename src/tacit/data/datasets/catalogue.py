@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tacit.data.dataset import Dataset
-from tacit.data.datasets import builtin, clinical, images, leaf, libsvm_sets, medical, text
+from tacit.data.datasets import builtin, clinical, images, leaf, libsvm_sets, text
 from tacit.data.datasets.entry import Entry
 from tacit.data.datasets.files import Store
 from tacit.data.datasets.generators import Problem
@@ -29,7 +29,7 @@ from tacit.validation import nearest
 
 CATALOGUE: Mapping[str, Entry] = {
     entry.name: entry
-    for module in (builtin, images, libsvm_sets, clinical, text, leaf, medical)
+    for module in (builtin, images, libsvm_sets, clinical, text, leaf)
     for entry in module.ENTRIES
 }
 SPLITS: Mapping[str, Callable[..., splits.Parts]] = {

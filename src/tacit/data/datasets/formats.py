@@ -1,4 +1,4 @@
-"""Original file formats as arrays: idx, LIBSVM text, delimited text, CIFAR records, NIfTI volumes.
+"""Original file formats as arrays: idx, LIBSVM text, delimited text, CIFAR records.
 
 Every reader takes the uncompressed content and the name to use in a complaint, and refuses a file
 that is truncated or of another kind with one sentence.
@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from tacit.errors import DataError
 
 _IDX_TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
-_NIFTI_TYPES = {2: "u1", 4: "i2", 8: "i4", 16: "f4", 64: "f8", 256: "i1", 512: "u2", 768: "u4"}
 CIFAR_RECORD = 1 + 3 * 32 * 32
 
 
@@ -123,23 +122,3 @@ def cifar_records(content: bytes, name: str) -> tuple[NDArray[np.uint8], NDArray
     rows = np.frombuffer(content, np.uint8).reshape(-1, CIFAR_RECORD)
     images = rows[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
     return images, rows[:, 0]
-
-
-def nifti(content: bytes, name: str) -> NDArray[np.float32]:
-    """The volume of a single-file NIfTI-1 image, with its intensity scale applied."""
-    order = next((o for o in "<>" if content[:4] == np.array(348, o + "i4").tobytes()), None)
-    if order is None or len(content) < 352 or content[344:347] != b"n+1":
-        raise DataError(f"{name} is not a single-file NIfTI-1 image.")
-    dim = np.frombuffer(content, order + "i2", 8, offset=40)
-    code = int(np.frombuffer(content, order + "i2", 1, offset=70)[0])
-    offset, slope, intercept = np.frombuffer(content, order + "f4", 3, offset=108)
-    if code not in _NIFTI_TYPES or not 1 <= dim[0] <= 7:
-        raise DataError(f"{name} has the NIfTI type {code} or a rank of {dim[0]}: not supported.")
-    shape = tuple(int(n) for n in dim[1 : dim[0] + 1])
-    dtype = np.dtype(order + _NIFTI_TYPES[code])
-    count = int(np.prod(shape))
-    if len(content) < int(offset) + count * dtype.itemsize:
-        raise DataError(f"{name} is truncated: get it again.")
-    values = np.frombuffer(content, dtype, count, offset=int(offset)).reshape(shape, order="F")
-    volume = values.astype(np.float32)
-    return volume if slope == 0 else volume * np.float32(slope) + np.float32(intercept)

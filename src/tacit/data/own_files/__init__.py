@@ -1,1 +1,1 @@
-"""The user's own files: tables, what their columns mean, and a federation made of them."""
+"""The user's own files: tables, the meaning of their columns, and a federation from them."""

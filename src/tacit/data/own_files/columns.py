@@ -1,8 +1,8 @@
-"""What one column of a table means, in public terms: a number in a range, or one of a list.
+"""The public meaning of one column of a table: a number in a range, or one value of a list.
 
-The range, the list and the value that stands for a missing cell are public knowledge. They come
-from the configuration or from public data; they are never looked up in private records, because
-that would be a release that nobody charged for.
+The range, the list and the fill value for a missing cell are public. They come from the
+configuration or from public data. They are never computed from private records, because that would
+be a release without a charge.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Where = Callable[[int], str]
 class Numeric:
     """A number: clipped to [low, high], then ``(value - center) / scale``.
 
-    Without ``center`` and ``scale`` the range becomes [-1, 1]. A mean and a scale that a charged
-    release gave go into these two fields; ``release`` marks a column that waits for them.
+    Without ``center`` and ``scale`` the range becomes [-1, 1]. A mean and a scale from a charged
+    release are stored in these two fields; ``release`` marks a column that still needs them.
     """
 
     low: float
@@ -37,12 +37,12 @@ class Numeric:
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.low) and np.isfinite(self.high) and self.low < self.high):
-            raise DataError(f"the range [{self.low}, {self.high}] needs two numbers in order.")
+            raise DataError(f"the range [{self.low}, {self.high}] must have low below high.")
         if self.scale is not None and not (np.isfinite(self.scale) and self.scale > 0):
             raise DataError(f"the scale {self.scale} is not positive.")
 
     def features(self, name: str) -> list[str]:
-        """Names of the features that the column becomes."""
+        """The names of the features made from the column."""
         return [name, f"{name} is missing"] if self.indicator else [name]
 
     def encode(self, name: str, cells: NDArray[np.generic], where: Where) -> NDArray[np.float32]:
@@ -52,7 +52,7 @@ class Numeric:
             if self.fill is None:
                 raise DataError(
                     f"column {name!r} has a missing value in {where(int(np.argmax(missing)))}: "
-                    f"write fill = ... for it, a public value that stands for missing ones."
+                    f"write fill = ..., a public value that replaces missing ones."
                 )
             values = np.where(missing, self.fill, values)
         center = (self.low + self.high) / 2 if self.center is None else self.center
@@ -64,10 +64,10 @@ class Numeric:
 
 @dataclass(frozen=True, kw_only=True)
 class Categorical:
-    """One of a public list of values: one 0/1 feature each.
+    """One value of a public list, encoded as one 0/1 feature per value (one-hot).
 
-    A missing cell counts as ``fill``. ``other`` adds a feature for everything not in the list;
-    without it such a cell is refused.
+    A missing cell counts as ``fill``. ``other`` adds a feature for all values that are not in the
+    list; without it such a cell is an error.
     """
 
     values: tuple[str, ...]
@@ -77,12 +77,12 @@ class Categorical:
 
     def __post_init__(self) -> None:
         if not self.values or len(set(self.values)) != len(self.values):
-            raise DataError(f"the categories {list(self.values)} must differ and be at least one.")
+            raise DataError(f"the categories {list(self.values)} must be distinct, at least one.")
         if self.fill is not None and self.fill not in self.values:
             raise DataError(f"fill = {self.fill!r} is not among the categories.")
 
     def features(self, name: str) -> list[str]:
-        """Names of the features that the column becomes."""
+        """The names of the features made from the column."""
         named = [f"{name}={value}" for value in self.values]
         return (named[1:] if self.drop_first else named) + ([f"{name}=other"] if self.other else [])
 
@@ -93,7 +93,7 @@ class Categorical:
         return eye[codes][:, int(self.drop_first) :]
 
     def codes(self, name: str, cells: NDArray[np.generic], where: Where) -> NDArray[np.int32]:
-        """The place of each cell in the list (the list's length for ``other``)."""
+        """The index of each cell in the list (the length of the list for ``other``)."""
         known = np.array([_word(v) for v in self.values])
         text = _matched(words(cells), known)
         if self.fill is not None:
@@ -107,14 +107,14 @@ class Categorical:
             shown = f"the value {str(text[row])!r}" if text[row] else "a missing value"
             raise DataError(
                 f"column {name!r} has {shown} in {where(row)}, which is not in its public list "
-                f"{list(self.values)}: add it to the list, or let other = true collect such values."
+                f"{list(self.values)}: add it to the list, or set other = true for such values."
             )
         return np.where(strange, np.int32(len(self.values)), codes)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Classes:
-    """A class label from a public list: the record's ``y`` is its place in the list."""
+    """A class label from a public list; ``y`` of a record is its index in the list."""
 
     values: tuple[str, ...]
 
@@ -147,7 +147,7 @@ class Duration:
     def encode(
         self, name: str, cells: NDArray[np.generic], events: NDArray[np.generic], where: Where
     ) -> NDArray[np.float32]:
-        """Pairs (event, time), event 1 if it happened at that time and 0 if watching ended."""
+        """Pairs (event, time); event is 1 if it happened at that time, 0 if censored."""
         time, gap = numbers(name, cells, where)
         happened, unknown = numbers(self.event, events, where)
         wrong = gap | unknown | ~np.isin(happened, (0, 1)) | ~(time >= 0)
@@ -174,7 +174,7 @@ def numbers(
     except ValueError:
         row = next(i for i, word in enumerate(text) if not (missing[i] or _is_number(word)))
         raise DataError(
-            f"column {name!r} is numeric but holds {str(text[row])!r} in {where(row)}: correct the "
+            f"column {name!r} is numeric but has {str(text[row])!r} in {where(row)}: correct the "
             "cell, or declare the column with categories = [...]."
         ) from None
     infinite = np.isinf(values)
@@ -184,7 +184,7 @@ def numbers(
 
 
 def words(cells: NDArray[np.generic]) -> NDArray[np.str_]:
-    """The cells as text without blanks around; 1.0 and 1 are the same word."""
+    """The cells as stripped text; 1.0 and 1 become the same text."""
     if cells.dtype.kind == "f":
         whole = np.isfinite(cells) & (cells == np.floor(cells))
         text = np.where(whole, np.where(whole, cells, 0).astype(np.int64).astype(str), "")
@@ -193,7 +193,7 @@ def words(cells: NDArray[np.generic]) -> NDArray[np.str_]:
 
 
 def _matched(text: NDArray[np.str_], known: NDArray[np.str_]) -> NDArray[np.str_]:
-    """Words that are not in the list but write the same whole number (1.0 for 1), as listed."""
+    """Replace unlisted texts by a listed text for the same whole number (1 for 1.0)."""
     distinct, inverse = np.unique(text, return_inverse=True)
     listed = set(known.tolist())
     plain = [w if w in listed or not _is_number(w) else _word(float(w)) for w in distinct.tolist()]

@@ -1,9 +1,9 @@
 """Your own files as a federation.
 
-Either a folder with one file per client (the file's name is the client's), or one file with a
-column that names the client. Cells become features through a public :class:`Preprocessing`;
-nothing is looked up in the records to make one. Ready-made arrays ``x`` and ``y`` in NPZ files are
-taken as they are when ``prepared`` says that their scaling is public.
+Either a folder with one file per client (the file name is the client name), or one file with a
+column that names the client. A public :class:`Preprocessing` turns cells into features; it is never
+computed from the records. Arrays ``x`` and ``y`` in NPZ files are used unchanged if ``prepared``
+states that their scaling is public.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ def own_data(
 ) -> Federation:
     """A federation from a folder of tables, or from one table and its ``client_column``.
 
-    ``test`` is a file of public records with the same columns (the client column may be missing);
-    ``held_out`` and ``held_out_clients`` test on private records instead, see ``holdout``.
+    ``test`` is a file of public records with the same columns (the client column may be missing).
+    ``held_out`` and ``held_out_clients`` test on private records instead; see ``holdout``.
     """
     where = Path(path)
     if where.is_dir():
         if client_column:
             raise ConfigError(
-                f"{where} is a folder, whose file names are the clients: leave client_column out."
+                f"{where} is a folder, so its file names are the clients: leave client_column out."
             )
         table, parts, names = _from_folder(where)
     else:
@@ -78,10 +78,10 @@ def prepared_data(
     held_out_clients: float = 0.0,
     seed: int = 0,
 ) -> Federation:
-    """A federation from a folder of NPZ files whose arrays are records already.
+    """A federation from a folder of NPZ files with ready-made records.
 
-    By calling this you state that whatever scaled the arrays was public. ``classes`` is 0 for a
-    target that is a number.
+    By calling this you state that the scaling of the arrays is public. ``classes`` is 0 for a
+    numeric target.
     """
     folder = Path(path)
     clients: dict[str, Records] = {}
@@ -110,8 +110,8 @@ def _from_file(path: Path, client_column: str) -> tuple[Table, splits.Parts, tup
     table = read_table(path)
     if not client_column:
         raise ConfigError(
-            f"{path} is one file: name the column that says whose a record is with "
-            "client_column = ..., or give a folder with one file per client."
+            f"{path} is one file: give client_column = ..., the column that names the client of a "
+            "record, or give a folder with one file per client."
         )
     owners = np.char.strip(table.column(client_column).astype(str))
     nobody = owners == ""
@@ -124,7 +124,7 @@ def _from_file(path: Path, client_column: str) -> tuple[Table, splits.Parts, tup
 
 def _client_files(folder: Path) -> Mapping[str, Path]:
     if not folder.is_dir():
-        raise DataError(f"{folder} is not a folder or file: give the place of your data.")
+        raise DataError(f"{folder} is not a folder or file: give the path of your data.")
     files: dict[str, Path] = {}
     for file in sorted(folder.iterdir()):
         if file.name.startswith(".") or not file.is_file() or not is_table(file):

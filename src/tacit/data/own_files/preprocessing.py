@@ -1,8 +1,8 @@
 """Public preprocessing: from named columns to the features and targets of records.
 
-Law 0.7: no scale, list or fill value is computed from private records for free. A
+A scale, a list or a fill value must not be computed from private records without a charge. So a
 :class:`Preprocessing` is written in the configuration, computed from public data with
-:meth:`Preprocessing.from_public`, or completed with a mean and a scale that a charged release gave
+:meth:`Preprocessing.from_public`, or completed with the mean and scale of a charged release
 (:meth:`Preprocessing.with_release`).
 """
 
@@ -41,14 +41,14 @@ _TARGET_KEYS = ("column", "classes", "range", "scaled", "event", "longest", "uni
 
 @dataclass(frozen=True)
 class Target:
-    """A column to predict and what its values mean."""
+    """A column to predict and the meaning of its values."""
 
     column: str
     meaning: Numeric | Classes | Duration
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of the table that it reads."""
+        """The columns of the table that the target uses."""
         extra = (self.meaning.event,) if isinstance(self.meaning, Duration) else ()
         return (self.column, *extra)
 
@@ -64,7 +64,7 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True)
 class Preprocessing:
-    """What each column becomes; ``targets`` maps a record's key (mostly ``y``) to its column."""
+    """The meaning of each column; ``targets`` maps a record's key (usually ``y``) to a column."""
 
     columns: Mapping[str, Numeric | Categorical]
     targets: Mapping[str, Target]
@@ -75,25 +75,25 @@ class Preprocessing:
             raise ConfigError("no feature is described: write [data.columns.NAME] for each.")
         for key, target in self.targets.items():
             if key == "x":
-                raise ConfigError("a target cannot be called 'x': that is the features' name.")
+                raise ConfigError("a target cannot be called 'x': the features have this name.")
             twice = [name for name in target.columns if name in self.columns]
             if twice:
                 raise ConfigError(f"the target {twice[0]!r} is also listed as a feature.")
 
     @property
     def features(self) -> list[str]:
-        """Names of the entries of ``x``."""
+        """The names of the entries of ``x``."""
         return [f for name, meaning in self.columns.items() for f in meaning.features(name)]
 
     @property
     def classes(self) -> int:
-        """How many classes the target ``y`` has; 0 when it is a number."""
+        """The number of classes of the target ``y``; 0 if it is numeric."""
         target = self.targets.get("y")
         meaning = target.meaning if target else None
         return len(meaning.values) if isinstance(meaning, Classes) else 0
 
     def encode(self, table: Table, *, ignore: Sequence[str] = ()) -> Records:
-        """Records from a table, all of whose columns must be spoken for."""
+        """Records from a table; every column must be described, dropped or ignored."""
         used = {*self.columns, *self._goals, *self.drop, *ignore}
         for name in table.columns:
             if name not in used:
@@ -123,12 +123,12 @@ class Preprocessing:
 
     @property
     def to_release(self) -> tuple[str, ...]:
-        """Columns whose mean and scale a charged release has yet to give."""
+        """Columns whose mean and scale are not released yet."""
         return tuple(n for n, m in self.columns.items() if isinstance(m, Numeric) and m.release)
 
     @property
     def waiting(self) -> tuple[Waiting, ...]:
-        """The same columns with their places in ``x`` and their public ranges."""
+        """The same columns with their indices in ``x`` and their public ranges."""
         found, place = [], 0
         for name, meaning in self.columns.items():
             if isinstance(meaning, Numeric) and meaning.release:
@@ -137,7 +137,7 @@ class Preprocessing:
         return tuple(found)
 
     def bounded(self) -> Preprocessing:
-        """The same with waiting columns scaled by their public ranges, as a release needs them."""
+        """The same, with unreleased columns scaled by their public ranges, as the release needs."""
         return replace(
             self,
             columns={
@@ -147,7 +147,7 @@ class Preprocessing:
         )
 
     def with_release(self, given: Scaling) -> Preprocessing:
-        """The same with released (mean, scale) pairs in their columns."""
+        """The same, with the released (mean, scale) pairs."""
         columns = dict(self.columns)
         for name, (mean, scale) in given.items():
             column = columns.get(name)
@@ -165,10 +165,10 @@ class Preprocessing:
         classes: Sequence[str] | None = None,
         drop: Sequence[str] = (),
     ) -> Preprocessing:
-        """Ranges, categories and fill values of PUBLIC records; never pass private ones here.
+        """Ranges, categories and fill values of PUBLIC records; never pass private records.
 
-        A column is numeric if all its present cells are numbers. The target is a class when
-        ``classes`` are given or when its cells are words.
+        A column is numeric if all its non-missing cells are numbers. The target is a class if
+        ``classes`` are given or if its cells are not numbers.
         """
         columns: dict[str, Numeric | Categorical] = {}
         for name, cells in table.columns.items():
@@ -220,7 +220,7 @@ def _column(name: str, spec: Any) -> Numeric | Categorical:
     _refuse_auto(name, spec, where)
     if "categories" in spec:
         if "scaling" in spec:
-            raise ConfigError(f"{where} has categories, which are not scaled: leave scaling out.")
+            raise ConfigError(f"{where} has categories, which have no scaling: leave scaling out.")
         return Categorical(
             values=tuple(str(v) for v in spec["categories"]),
             fill=None if spec.get("fill") is None else str(spec["fill"]),
@@ -256,7 +256,7 @@ def _target(key: str, spec: Any) -> Target:
         return Target(spec["column"], meaning)
     if "classes" in spec:
         if not isinstance(spec["classes"], (list, tuple)):
-            raise ConfigError(f"classes of {where} is a list of all labels, in order.")
+            raise ConfigError(f"classes of {where} must be a list of all labels, in order.")
         return Target(spec["column"], Classes(values=tuple(str(c) for c in spec["classes"])))
     if "range" not in spec or isinstance(spec["range"], str):
         what = f"the class list or range of the target {spec['column']!r}"

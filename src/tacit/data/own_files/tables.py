@@ -1,7 +1,7 @@
 """Tables of named columns from CSV, Parquet and NPZ files.
 
-CSV cells stay text until a public preprocessing says what they mean. A table knows which file and
-row a record came from, so that a complaint about a cell can name its place.
+CSV cells stay text until a public preprocessing gives them a meaning. A table knows the file and
+row of each record, so an error message about a cell can name them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ENDINGS = (*TEXT, ".parquet", ".npz")
 
 @dataclass(frozen=True)
 class Table:
-    """Named columns of equal length, and the files they came from, one after the other."""
+    """Named columns of equal length, and the files they were read from, in order."""
 
     columns: Mapping[str, NDArray[np.generic]]
     files: tuple[str, ...] = ("the table",)
@@ -34,7 +34,7 @@ class Table:
         return len(next(iter(self.columns.values())))
 
     def where(self, row: int) -> str:
-        """The place of a record: data row (counted from 1) and file."""
+        """The data row (counted from 1) and file of a record."""
         start = 0
         for file, size in zip(self.files, self.sizes, strict=False):
             if row < start + size:
@@ -43,7 +43,7 @@ class Table:
         return f"row {row + 1} of {self.files[-1]}"
 
     def column(self, name: str) -> NDArray[np.generic]:
-        """A column that must exist."""
+        """The column of this name; an error if it does not exist."""
         if name not in self.columns:
             raise DataError(
                 f"{self.files[0]} has no column {name!r}: it has {_listed(self.columns)}."
@@ -52,7 +52,7 @@ class Table:
 
 
 def ending(path: Path) -> str:
-    """The format suffix of a file, below any compression suffix."""
+    """The format suffix of a file, without any compression suffix."""
     return Path(bare_name(path)).suffix.lower()
 
 
@@ -62,7 +62,7 @@ def stem(path: Path) -> str:
 
 
 def is_table(path: Path) -> bool:
-    """Whether a file's name says that it is a table we read."""
+    """Whether a file name has the suffix of a supported table."""
     inner = ending(path)
     if path.suffix in COMPRESSIONS:
         return inner in TEXT
@@ -82,12 +82,12 @@ def read_table(path: Path) -> Table:
         if deep:
             raise DataError(
                 f"the array {deep[0]!r} of {path} has shape {columns[deep[0]].shape}: columns have "
-                "one value per record; for ready-made arrays x and y say prepared = true."
+                "one value per record; for ready-made arrays x and y set prepared = true."
             )
     elif kind in TEXT:
         columns = _text(path)
     else:
-        raise DataError(f"{path} is of no known kind: use {', '.join(ENDINGS)}.")
+        raise DataError(f"{path} is a file of no known kind: use {', '.join(ENDINGS)}.")
     sizes = {len(values) for values in columns.values()}
     if len(sizes) > 1:
         raise DataError(f"the columns of {path} have different lengths.")
@@ -97,7 +97,7 @@ def read_table(path: Path) -> Table:
 
 
 def joined(tables: Sequence[Table]) -> Table:
-    """The tables behind one another; all must have the same columns."""
+    """The concatenated tables; all must have the same columns."""
     first = tables[0]
     for table in tables:
         if table.columns.keys() != first.columns.keys():

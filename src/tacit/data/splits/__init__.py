@@ -1,1 +1,1 @@
-"""Who gets which records, and which are kept back for testing."""
+"""Splits of records over clients, and held-out test records."""

@@ -1,15 +1,15 @@
-"""Who gets which records: ways to cut one set of records into clients.
+"""Splits of one set of records over clients.
 
-Each split returns one array of record numbers per client. Every record is used exactly once, no
+Each split returns one array of record indices per client. Every record is used exactly once, no
 client is empty, and the same seed gives the same clients:
 
 =================  ==================================================================
 ``iid``            a uniformly random share each
 ``dirichlet``      label shares drawn from Dirichlet(alpha): small alpha, few labels each
 ``shards``         label-sorted shards, ``labels_per_client`` of them each
-``mixed``          a uniform part, and the rest by label (network experiment of paper 002)
+``mixed``          a uniform part, and the rest by label (as in dynamic LDP, arXiv:2308.01139)
 ``by_column``      one client per value of a column, or equal slices along it
-``natural``        the owner that the records came with: a writer, a hospital, a role
+``natural``        the real owner of the records: a writer, a hospital, a role
 =================  ==================================================================
 """
 
@@ -28,7 +28,7 @@ Seed = int | np.random.Generator
 
 
 def iid(records: int, clients: int, *, seed: Seed = 0) -> Parts:
-    """Shuffle the records and deal equal shares (sizes differ by at most one)."""
+    """Shuffle the records and give equal shares (sizes differ by at most one)."""
     _check_counts(records, clients)
     order = np.random.default_rng(seed).permutation(records)
     return [part.astype(np.int64) for part in np.array_split(order, clients)]
@@ -39,9 +39,9 @@ def dirichlet(
 ) -> Parts:
     """Uneven label shares from Dirichlet(alpha).
 
-    By default each label is dealt over the clients in Dirichlet proportions, so that sizes differ
-    too; ``equal_sizes`` draws each client's own label mixture instead (Hsu, Qi and Brown, 2019) and
-    fills clients of equal size from it, taking what is left when a label runs out.
+    By default each label is divided over the clients in Dirichlet proportions, so client sizes
+    differ too. ``equal_sizes`` draws a label mixture for each client instead (Hsu, Qi and Brown,
+    2019) and fills clients of equal size from it; if a label runs out, other labels are used.
     """
     values = _labels(labels)
     _check_counts(len(values), clients)
@@ -60,10 +60,10 @@ def dirichlet(
 
 
 def shards(labels: ArrayLike, clients: int, *, labels_per_client: int, seed: Seed = 0) -> Parts:
-    """Sort by label, cut ``labels_per_client * clients`` shards, deal that many to each client.
+    """Sort by label, make ``labels_per_client * clients`` shards, and give each client its share.
 
-    No shard crosses a label, so a client holds at most ``labels_per_client`` labels; shards are
-    equal in size whenever the label counts allow it.
+    A shard has one label only, so a client holds at most ``labels_per_client`` labels. Shards are
+    equal in size if the label counts allow it.
     """
     values = _labels(labels)
     _check_counts(len(values), clients)
@@ -72,15 +72,15 @@ def shards(labels: ArrayLike, clients: int, *, labels_per_client: int, seed: See
         raise DataError(f"labels_per_client is {labels_per_client}: give at least 1.")
     if wanted > len(values):
         raise DataError(
-            f"{clients} clients with {labels_per_client} shards each need {wanted} records, "
-            f"there are {len(values)}: ask for fewer clients or fewer labels per client."
+            f"{clients} clients with {labels_per_client} shards each need {wanted} records, but "
+            f"there are {len(values)}: use fewer clients or fewer labels per client."
         )
     rng = np.random.default_rng(seed)
     groups = _by_value(values, rng)
     if wanted < len(groups):
         raise DataError(
             f"{clients} clients with at most {labels_per_client} labels each cannot hold "
-            f"{len(groups)} labels: ask for more clients or more labels per client."
+            f"{len(groups)} labels: use more clients or more labels per client."
         )
     pieces: Parts = []
     for group, count in zip(groups, _shards_per_label(groups, wanted), strict=True):
@@ -90,11 +90,12 @@ def shards(labels: ArrayLike, clients: int, *, labels_per_client: int, seed: See
 
 
 def mixed(labels: ArrayLike, clients: int, *, iid_share: float, seed: Seed = 0) -> Parts:
-    """Deal a uniform share of the records to all, the rest by label.
+    """Split a share of the records uniformly over all clients, and the rest by label.
 
-    Paper 002 (A.4) gives 10,000 of 38,500 digits uniformly to 10 nodes and all that remains of
-    label j to node j: ``clients=10, iid_share=10_000 / 38_500``. With more clients than labels a
-    label is shared by every client congruent to it, with fewer a client takes several labels.
+    The network experiment of dynamic LDP (arXiv:2308.01139, A.4) gives 10,000 of 38,500 digits
+    uniformly to 10 nodes, and all other records of label j to node j: ``clients=10, iid_share=
+    10_000 / 38_500``. With more clients than labels, the clients congruent to a label (modulo the
+    number of labels) share it; with fewer, a client gets several labels.
     """
     values = _labels(labels)
     _check_counts(len(values), clients)
@@ -115,10 +116,10 @@ def mixed(labels: ArrayLike, clients: int, *, iid_share: float, seed: Seed = 0) 
 
 
 def by_column(values: ArrayLike, clients: int | None = None, *, seed: Seed = 0) -> Parts:
-    """One client per value of a column; with ``clients``, equal slices along the sorted column."""
+    """One client per value of a column; with ``clients``, equal slices of the sorted column."""
     column = np.asarray(values)
     if column.ndim != 1:
-        raise DataError(f"a column to split by has one value per record, not {column.shape}.")
+        raise DataError(f"a column to split by needs one value per record, not {column.shape}.")
     if clients is None:
         return natural(column)
     _check_counts(len(column), clients)
@@ -144,11 +145,11 @@ def _check_counts(records: int, clients: int) -> None:
     if records < 1:
         raise DataError("there are no records to split.")
     if clients < 1:
-        raise DataError(f"{clients} clients were asked for: give at least 1.")
+        raise DataError(f"the number of clients is {clients}: give at least 1.")
     if clients > records:
         raise DataError(
             f"{records} records cannot be split over {clients} clients without leaving some "
-            f"empty: ask for at most {records} clients."
+            f"empty: use at most {records} clients."
         )
 
 
@@ -156,14 +157,14 @@ def _labels(labels: ArrayLike) -> NDArray[np.generic]:
     values: NDArray[np.generic] = np.asarray(labels)
     if values.ndim != 1:
         raise DataError(
-            f"a split by label needs one label per record, these have shape {values.shape}: "
-            "use an iid or a natural split."
+            f"a split by label needs one label per record, but the labels have shape "
+            f"{values.shape}: use an iid or a natural split."
         )
     return values
 
 
 def _by_value(values: NDArray[np.generic], rng: np.random.Generator) -> Parts:
-    """The shuffled record numbers of each distinct value."""
+    """The shuffled record indices of each distinct value."""
     _, inverse = np.unique(values, return_inverse=True)
     return [rng.permutation(g) for g in _parts_of(inverse.astype(np.int64), int(inverse.max()) + 1)]
 
@@ -221,7 +222,7 @@ def _fill_from_mixtures(
 
 
 def _shards_per_label(groups: Sequence[NDArray[np.int64]], wanted: int) -> list[int]:
-    """Share ``wanted`` shards over the labels by size: at least one each, never an empty shard."""
+    """Divide ``wanted`` shards over the labels by size: at least one each, no shard empty."""
     counts = np.array([len(g) for g in groups])
     exact = wanted * counts / counts.sum()
     given = np.maximum(1, np.floor(exact)).astype(np.int64)

@@ -1,8 +1,8 @@
-"""Ways to keep records back for testing.
+"""Hold out records for testing.
 
-A public test set comes with the dataset. Without one, a share of every client's records, or some
-clients as a whole (other writers, another hospital), can be kept back: these are private records,
-so what is measured on them is an oracle value and the federation says so.
+A dataset may have a public test set. If it has none, a share of every client's records, or some
+whole clients (other writers, another hospital), can be held out. These are private records, so
+metrics on them are oracle metrics, and the federation marks them as such.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from tacit.errors import DataError
 def hold_out(
     federation: Federation, share: float, *, seed: int = 0
 ) -> tuple[Federation, Federation]:
-    """Keep back a share of each client's records: what trains, and what tests.
+    """Hold out a share of each client's records: a training and a test federation.
 
-    A client keeps at least one record to train on, so a client with few records may have none to
-    test; the second federation holds the clients that have.
+    A client keeps at least one training record, so a client with few records may have no test
+    records. The test federation has only the clients with test records.
     """
     if not 0 < share < 1:
         raise DataError(f"the held-out share is {share}: give a number between 0 and 1.")
@@ -37,7 +37,7 @@ def hold_out(
         kept.append(np.sort(order[back:]))
     if not any(len(part) for part in held):
         raise DataError(
-            f"no client has enough records to keep {share:g} of them back: raise the share or use "
+            f"no client has enough records to hold out a share of {share:g}: use a larger share or "
             "a public test set."
         )
     testing = [i for i, part in enumerate(held) if len(part)]
@@ -48,15 +48,15 @@ def hold_out(
 
 
 def leave_out(federation: Federation, names: Sequence[str]) -> tuple[Federation, Federation]:
-    """Keep whole clients back by name: the others train, these test."""
+    """Hold out whole clients by name: these test, the others train."""
     unknown = [name for name in names if name not in federation.names]
     if unknown:
-        raise DataError(f"there is no client {unknown[0]!r} to leave out.")
+        raise DataError(f"there is no client {unknown[0]!r} to hold out.")
     out = set(names)
     if not 0 < len(out) < federation.clients:
         raise DataError(
-            f"{len(out)} of {federation.clients} clients cannot be left out: keep at least one on "
-            "either side."
+            f"{len(out)} of {federation.clients} clients cannot be held out: keep at least one for "
+            "training and one for testing."
         )
     parts = [
         np.arange(start, start + size)
@@ -74,9 +74,9 @@ def leave_out(federation: Federation, names: Sequence[str]) -> tuple[Federation,
 def leave_out_share(
     federation: Federation, share: float, *, seed: int = 0
 ) -> tuple[Federation, Federation]:
-    """Keep a random share of the clients back, at least one."""
+    """Hold out a random share of the clients, at least one."""
     if not 0 < share < 1:
-        raise DataError(f"the share of clients to leave out is {share}: give 0 < share < 1.")
+        raise DataError(f"the share of clients to hold out is {share}: give 0 < share < 1.")
     count = max(1, round(share * federation.clients))
     order = np.random.default_rng(seed).permutation(federation.clients)
     return leave_out(federation, [federation.names[i] for i in sorted(order[:count])])

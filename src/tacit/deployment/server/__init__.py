@@ -1,1 +1,1 @@
-"""The server of a federation: it leads the rounds and keeps the run."""
+"""The server of a federation: it runs the rounds and stores the results."""

@@ -1,7 +1,7 @@
-"""The app that Flower starts at the server: our own loop on its grid.
+"""The app that Flower starts at the server: Tacit's own loop on Flower's grid.
 
-Flower's strategies are not used: they weight by record counts, which breaks the sensitivity, and
-they cannot continue a run.
+Flower's strategies are not used: they weight clients by record counts, which makes the sensitivity
+wrong, and they cannot resume a run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tacit.errors import TacitError
 
 
 def main(grid: Grid, context: Context) -> None:
-    """Lead the run of the folder that this process was started for."""
+    """Run the federation of the folder that this process was started for."""
     del context
     own_files_only()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
@@ -42,7 +42,7 @@ def main(grid: Grid, context: Context) -> None:
         tell(Status("stopped", 0, public.plan.rounds, said=str(error)))
         logging.getLogger("tacit.server").error("%s", error)
     except Exception as error:
-        said = f"the server's app failed ({type(error).__name__}); its log has more."
+        said = f"the server's app failed ({type(error).__name__}); see its log for details."
         tell(Status("stopped", 0, public.plan.rounds, said=said))
         raise
 

@@ -1,8 +1,8 @@
-"""The server of a federation: waits for its sites, announces the run, and leads the rounds.
+"""The server of a federation: it waits for the sites, announces the run and runs the rounds.
 
-After every round the whole state is on disk (with the ledger's head), so a server that was killed
-goes on from its last round. A round that was begun and not finished is asked again: sites charge
-and noise it anew. Nothing here knows what carries the bytes; see ``Transport``.
+After every round the whole state is on disk (with the ledger's head), so a killed server continues
+from its last round. A round that was started but not finished is repeated: the sites charge it
+again and draw new noise. The code is independent of the transport; see ``Transport``.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tacit.accounting import Budget, DpEvent, Ledger
+from tacit.algorithm import first_state
 from tacit.deployment.allowance import Allowance, planned_events
 from tacit.deployment.records import test_records
 from tacit.deployment.server.public_test import PublicTest
@@ -68,7 +69,7 @@ class Coordinator:
         self._ready: set[int] = set()  # the sites that have confirmed it
 
     def run(self) -> Result:
-        """Everything that is left of the run."""
+        """Run everything that remains of the run."""
         plan = self.plan
         if not self.run_folder.started:
             self.run_folder.write_text("config.toml", as_toml(self.public.run.as_dict()))
@@ -90,7 +91,7 @@ class Coordinator:
             return self._finish(server, ledger, stopped)
 
     def _train(self, server: WireServer, ledger: Ledger) -> str | None:
-        """All rounds that are left; why it ended early, if it did."""
+        """Run the remaining rounds; returns the reason if training ended early."""
         while self.round < self.plan.rounds:
             begun = time.monotonic()
             try:
@@ -131,7 +132,7 @@ class Coordinator:
         raise AssertionError("a round is tried at least once")
 
     def _gather(self, *, minimum_only: bool = False) -> None:
-        """Wait until all sites are there, or the least number when time is up."""
+        """Wait until all sites are connected, or the minimum number after the time limit."""
         least, everyone = self.public.about.exchange.minimum, len(self.public.names)
         wanted = least if minimum_only else everyone
         until = time.monotonic() + self.settings.wait
@@ -142,14 +143,14 @@ class Coordinator:
                 missing = [n for i, n in enumerate(self.public.names) if i not in online]
                 raise TacitError(
                     f"after {self.settings.wait:g} s only {len(online)} of the {least} sites that"
-                    f" a round needs are there; missing: {', '.join(missing)}. Start them with"
+                    f" a round needs are connected; missing: {', '.join(missing)}. Start them with"
                     " `tacit deploy site`, then start the server again."
                 )
             self._status("waiting", f"{len(online)} of {wanted} sites are there")
             time.sleep(self._pause)
 
     def _announce(self, ledger: Ledger) -> None:
-        """Tell every site which run this is; those that refuse say so before anything is spent."""
+        """Announce the run to every site; a site that refuses does so before anything is spent."""
         request = encode(JOIN, {}, self._labels(ledger))
         online = sorted(self.transport.online())
         replies = self.transport.ask(dict.fromkeys(online, request))
@@ -160,12 +161,12 @@ class Coordinator:
         if joined < self.public.about.exchange.minimum:
             told = "; ".join(f"{self._name(i)} {said}" for i, said in refused.items())
             raise TacitError(
-                f"{joined} sites join and a round needs {self.public.about.exchange.minimum}:"
-                f" {told}. Each site's own log says why."
+                f"{joined} sites join, but a round needs {self.public.about.exchange.minimum}:"
+                f" {told}. The log of each site says why."
             )
 
     def _open(self, ledger: Ledger) -> None:
-        """What is released before round 0: now, or as it was at an earlier start."""
+        """Run the prelude (the release before round 0), or load the result of an earlier start."""
         plan = self.public.prelude
         if plan is None or self._outcome is not None:
             return
@@ -184,7 +185,7 @@ class Coordinator:
             self._test.prepare(json.loads(text))
 
     def _prepare(self) -> None:
-        """Tell those sites what was released before round 0 that have not confirmed it."""
+        """Send the result of the prelude to the sites that have not confirmed it."""
         if self._outcome is None:
             return
         missing = sorted(self.transport.online() - self._ready)
@@ -213,12 +214,12 @@ class Coordinator:
             minimum=self.public.about.exchange.minimum,
             covered=covered,
             exact=self._exact,
-            # No exchange of an earlier start may be taken for one of this start.
+            # Numbers of exchanges must differ from those of an earlier start.
             first_exchange=secrets.randbits(30) << 31,
         )
 
     def _allowance(self, ledger: Ledger, budget: Budget) -> Covered:
-        """What the rounds may still cost, from the ledger as it is before the first of them."""
+        """The allowance for the rounds, from the ledger before the first of them."""
         found: list[Allowance] = []
 
         def covered(event: DpEvent, round_: int, phase: str) -> bool:
@@ -235,14 +236,14 @@ class Coordinator:
         if not ledger.contains(found.head):
             raise TacitError(
                 f"the ledger of {self.run_folder.path} is older than its checkpoint: charges are"
-                " missing, so the run cannot go on."
+                " missing, so the run cannot continue."
             )
         self.round = found.round
         with precision(self.public.dtype):
             server.state = jax.tree.map(jnp.asarray, found.state["server"])
         server.counted = {i: int(n) for i, n in enumerate(found.state["counted"]) if n >= 0}
         self.rows = self.run_folder.read_metrics(found.round)
-        log.info("the run goes on after round %d", self.round)
+        log.info("the run continues after round %d", self.round)
 
     def _state(self, server: WireServer) -> dict[str, Any]:
         counted = np.full(len(self.public.names), -1, np.int64)
@@ -263,7 +264,7 @@ class Coordinator:
         self._prepare()
         last = self._server(ledger, plan)
         with precision(self.public.dtype):
-            last.state = plan.algorithm.init(server.params)
+            last.state = first_state(plan.algorithm, server.params)
         last.round(self.public.first_round(plan), self.transport.ask)
         self.rows.append(Row(self.round, "released/accuracy", float(last.state.extra)))
         self._save(server, ledger)

@@ -1,8 +1,8 @@
-"""The server's processes: Flower's SuperLink, the sites' keys, and our app on its grid.
+"""The server's processes: Flower's SuperLink, the sites' keys, and Tacit's app on Flower's grid.
 
-Every start begins with an empty SuperLink: what must not be lost is in our own folder, and a
-question of a dead run is never delivered late. A server that was killed is started again with the
-same command and goes on from its last round.
+Every start uses an empty SuperLink. Everything that must not be lost is in Tacit's own folder, and
+a request of an earlier run is never delivered late. A killed server is started again with the same
+command and continues from its last round.
 """
 
 from __future__ import annotations
@@ -68,13 +68,13 @@ _CLIENT = (
 
 
 def serve(folder: Path, on_progress: Callable[[Mapping[str, Any]], None]) -> Mapping[str, Any]:
-    """Run the federation of a server's folder to its end; the last progress."""
+    """Run the federation of a server's folder to its end, and return the last progress."""
     if working(folder) is not None:
-        raise TacitError(f"a server works in {folder} already: `tacit deploy stop` ends it.")
+        raise TacitError(f"a server is already running in {folder}: `tacit deploy stop` stops it.")
     public = Public.load(folder)
-    public.plan  # noqa: B018 - a plan that cannot be made is said before anything starts
+    public.plan  # noqa: B018 - fail before anything starts if the run cannot be planned
     mark = f"{FOLDER}={folder.resolve()}"
-    stop_marked(mark)  # what a server that was killed has left behind
+    stop_marked(mark)  # processes left behind by a killed server
     remember(folder, os.getpid())
     (folder / PROGRESS).unlink(missing_ok=True)
     signal.signal(signal.SIGTERM, _interrupt)
@@ -93,7 +93,7 @@ def serve(folder: Path, on_progress: Callable[[Mapping[str, Any]], None]) -> Map
 
 
 def progress_of(folder: Path) -> Mapping[str, Any]:
-    """Where the run of a server's folder stands; empty before it says anything."""
+    """The progress of the run in a server's folder; empty if there is none yet."""
     try:
         found: Mapping[str, Any] = json.loads((folder / PROGRESS).read_text())
         return found
@@ -129,7 +129,7 @@ def _superlink(folder: Path, home: Path, public: Public) -> subprocess.Popen[byt
 
 
 def _configure(folder: Path, home: Path, public: Public, address: str) -> None:
-    """What Flower's command line reads: where the SuperLink is, and our small app."""
+    """Write the files that Flower's command line reads: the SuperLink's address and our app."""
     lines = ["[superlink]", f'default = "{_LINK}"', f"[superlink.{_LINK}]"]
     lines.append(f"address = {json.dumps(address)}")
     if public.about.insecure:
@@ -145,8 +145,8 @@ def _configure(folder: Path, home: Path, public: Public, address: str) -> None:
 
 
 def _register(folder: Path, public: Public, address: str) -> None:
-    """Let the sites' keys in, and no others."""
-    if public.about.insecure:  # then nodes introduce themselves
+    """Register the keys of the sites; all other keys are refused."""
+    if public.about.insecure:  # without authentication, nodes register themselves
         return
     from tacit.deployment.transport.flower_grid import register
 
@@ -154,7 +154,7 @@ def _register(folder: Path, public: Public, address: str) -> None:
 
 
 def _submit(home: Path) -> None:
-    """Have Flower start our app, which goes on where the run stands."""
+    """Let Flower start our app, which continues the run."""
     _flwr(home, "run", str(home / "app"), _LINK)
 
 
@@ -177,7 +177,7 @@ def _watch(
             raise TacitError(str(found.get("said")))
         if link.poll() is not None:
             raise TacitError(
-                f"Flower's SuperLink has ended; {folder / 'flower' / 'superlink.log'} says why."
+                f"Flower's SuperLink has stopped; see {folder / 'flower' / 'superlink.log'}."
             )
         if app.died():
             _submit(home)
@@ -185,13 +185,13 @@ def _watch(
 
 
 class AppWatch:
-    """Tells when our app's process was there and is gone, without having said how it ended."""
+    """Detects that our app's process has died without reporting how it ended."""
 
     def __init__(self, mark: str) -> None:
         self._mark, self._seen, self._missing, self._next = mark, False, 0, 0.0
 
     def died(self) -> bool:
-        """Looked at every few seconds; true once for every app that is missed three times."""
+        """Call it every few seconds; True once if the process is missing three times in a row."""
         now = time.monotonic()
         if now < self._next:
             return False
@@ -216,12 +216,12 @@ def _flwr(home: Path, *arguments: str) -> str:
     )
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip().splitlines()
-        raise TacitError(f"flwr {arguments[0]} failed: {said[-1] if said else 'it says nothing'}.")
+        raise TacitError(f"flwr {arguments[0]} failed: {said[-1] if said else 'no output'}.")
     return done.stdout
 
 
 def _environment(folder: Path, home: Path) -> dict[str, str]:
-    """Flower without telemetry, update checks, a line for every call, or installing anything."""
+    """Settings for Flower: no telemetry, update checks, call logging or package installation."""
     return {
         FOLDER: str(folder.resolve()),
         "FLWR_HOME": str(home.resolve()),
@@ -242,16 +242,16 @@ def _binding(public: Public) -> tuple[str, int]:
 
 
 def _reached(public: Public) -> str:
-    """Where the server's own programs reach the SuperLink."""
+    """The address of the SuperLink for the server's own programs."""
     host, port = _binding(public)
     return f"{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"
 
 
 def _tool(name: str) -> str:
-    """A program of the Flower that is installed beside this Python."""
+    """A program of the Flower installation of this Python."""
     path = Path(sys.executable).parent / name
     if not path.exists():
-        raise TacitError(f"there is no {name}: install `tacit[deploy]`.")
+        raise TacitError(f"the program {name} is missing: install `tacit[deploy]`.")
     return str(path)
 
 

@@ -1,4 +1,4 @@
-"""Public records at the server, and what a model says of them."""
+"""Public test records at the server, and metrics on them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tacit.tasks.base import Params
 
 
 class PublicTest:
-    """Measures models on public records; they wait for a prelude's outcome if there is one."""
+    """Evaluates models on public records, after the prelude's result is known (if there is one)."""
 
     def __init__(self, public: Public, records: Records) -> None:
         self._public, self._raw = public, records
@@ -19,7 +19,7 @@ class PublicTest:
         self._evaluate = Evaluator(public.plan.algorithm, public.plan.task, public.dtype)
 
     def prepare(self, released: Released) -> None:
-        """Apply what the prelude said, as the sites do."""
+        """Apply the result of the prelude, as the sites do."""
         self._records = after_prelude(self._public, self._raw, released)
 
     def measured(self, params: Params) -> dict[str, float]:

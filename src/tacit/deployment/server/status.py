@@ -1,4 +1,4 @@
-"""What a server says of its run: where it stands, and who does not join."""
+"""The status of a server's run, and the sites that do not join."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tacit.wire.codec import WireError, decode
 
 @dataclass(frozen=True)
 class Status:
-    """Where a run stands, for whoever watches."""
+    """The progress of a run, for display."""
 
     stage: str  # waiting, training, done, stopped
     round: int
@@ -23,13 +23,13 @@ class Status:
 
 
 def refusal_in(reply: bytes | None) -> str | None:
-    """Why a site does not join, None if it does."""
+    """Why a site does not join; None if it joins."""
     if reply is None:
         return "did not answer"
     try:
         message = decode(reply)
     except WireError:
-        return "answered with something that is no message"
+        return "answered with an invalid message"
     if message.kind == JOINED:
         return None
     if message.kind == REFUSED:

@@ -1,4 +1,4 @@
-"""A whole federation on one machine, from nothing: a server and three hospitals over TLS."""
+"""A complete federation on one machine: a server and three hospitals over TLS."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tacit.deployment.transport.process_groups import free_port, start, stop
 def run_demo(
     folder: Path, rounds: int, on_progress: Callable[[Mapping[str, Any]], None]
 ) -> dict[str, Any]:
-    """Make the federation, start everything, train, stop everything; what came of it."""
+    """Make the federation, start everything, train, stop everything, and return the result."""
     address = f"127.0.0.1:{free_port()}"
     asked = demo_federation(
         rounds, address=address, name="demo", timeout=120.0, evaluation=0.05, minimum=2
@@ -43,6 +43,6 @@ def run_demo(
 
 
 def start_site(folder: Path) -> subprocess.Popen[bytes]:
-    """A site's process as its owner would start it; its log lies in its folder."""
+    """Start the process of a site as its owner would; its log is in its folder."""
     command = [sys.executable, "-m", "tacit", "deploy", "site", str(folder)]
     return start(command, folder / "site.log")

@@ -1,10 +1,10 @@
-"""A new federation on disk: one folder for the server, one for each site, nothing secret shared.
+"""A new federation on disk: one folder for the server and one per site; no secret is in two.
 
 DIR/README.md              the steps
-DIR/authority/             the key that signed the server's certificate: keep it off line
+DIR/authority/             the key that signed the server's certificate: keep it offline
 DIR/server/                federation.toml, server.toml, certificate and key, sites' public keys
 DIR/sites/NAME/            federation.toml, site.toml, the site's own key, the authority's
-                           certificate: bring this folder to the site
+                           certificate: give this folder to the site
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PRIVATE = ("path", "client_column", "test", "held_out", "held_out_clients", "ro
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What a new federation is to be."""
+    """The settings of a new federation."""
 
     config: RunConfig
     sites: Mapping[str, int]  # name -> records
@@ -46,17 +46,17 @@ class Wanted:
 
 
 def make_federation(folder: Path, wanted: Wanted) -> Public:
-    """Write everything; a folder that holds something already is refused."""
+    """Write all folders; the target folder must be empty."""
     if folder.exists() and any(folder.iterdir()):
         raise ConfigError(f"{folder} is not empty: choose a new folder for the federation.")
     for name in wanted.sites:
         if not _NAME.fullmatch(name):
             raise ConfigError(
-                f"a site cannot be called {name!r}: use letters, digits, '-', '_' and '.'."
+                f"{name!r} is not a valid site name: use letters, digits, '-', '_' and '.'."
             )
     values = federation_values(wanted)
     public = Public.from_dict(values)
-    public.plan  # noqa: B018 - a run that cannot be planned is refused before anything is written
+    public.plan  # noqa: B018 - fail before anything is written if the run cannot be planned
     text = _federation_text(values)
     private_folder(folder)
     server = private_folder(folder / "server")
@@ -108,9 +108,9 @@ def federation_values(wanted: Wanted) -> dict[str, Any]:
 
 
 def site_policy(wanted: Wanted, public: Public) -> dict[str, Any]:
-    """A policy to begin with: this run's method, and its budget with room for rounds done again.
+    """An initial policy: the method of this run, and its budget with room for repeated rounds.
 
-    Whether to trust the server is for the site to say.
+    The site itself decides whether to trust the server.
     """
     privacy = wanted.config.privacy
     delta = 1e-5 if privacy == "none" else float(privacy.delta or 0.0)
@@ -128,8 +128,8 @@ def site_policy(wanted: Wanted, public: Public) -> dict[str, Any]:
 
 def _federation_text(values: Mapping[str, Any]) -> bytes:
     head = (
-        "# Public: the same file in every folder. Everything that decides a release is here, and\n"
-        "# a site takes it from its own copy only. Changing it makes another run.\n"
+        "# Public: the same file in every folder. Everything that affects a release is here, and\n"
+        "# a site uses only its own copy. A changed file is a different run.\n"
     )
     return (head + as_toml(values)).encode()
 
@@ -139,8 +139,8 @@ def _site_text(name: str, wanted: Wanted, policy: Mapping[str, Any]) -> bytes:
     if wanted.clients is not None:
         data = {"client": wanted.clients[name]}
     head = (
-        "# This site's own: where its records are, and what it allows over ALL runs together.\n"
-        "# epsilon and delta are the total budget; the ledger beside this file counts it.\n"
+        "# Private to this site: where its records are, and what it allows over ALL runs.\n"
+        "# epsilon and delta are the total budget; the ledger next to this file counts it.\n"
     )
     return (head + as_toml({"name": name, "data": data, "policy": dict(policy)})).encode()
 
@@ -149,7 +149,7 @@ def _server_text(wanted: Wanted) -> bytes:
     values: dict[str, Any] = {"eval_every": 1, "wait": 300.0}
     if wanted.public_test:
         values["test"] = {}
-    head = "# The server's own: public records to test on, and how long to wait for sites.\n"
+    head = "# Private to the server: public test records, and how long to wait for sites.\n"
     return (head + as_toml(values)).encode()
 
 
@@ -159,16 +159,16 @@ def _readme(public: Public) -> str:
 
 Address of the server: {public.about.address}
 
-1. Read `federation.toml`: it is the whole run, and it is public.
-2. Bring each folder to its owner over a channel that you trust:
+1. Read `federation.toml`: it describes the whole run, and it is public.
+2. Send each folder to its owner over a channel that you trust:
 {sites}
 - `server` stays with the coordinator
-- `authority` holds the key that signs server certificates: keep it off line
+- `authority` holds the key that signs server certificates: keep it offline
 3. At each site: put the records where `site.toml` says, and read its policy. `tacit site check DIR`
-   says what the run would cost before anything is sent.
+   shows what the run would cost, before anything is sent.
 4. Server: `tacit deploy server server`
-5. Each site: `tacit deploy site DIR` (let your service manager start it again when it ends)
-6. `tacit deploy status DIR` shows where the run stands, `tacit site budget DIR` what is left.
+5. Each site: `tacit deploy site DIR` (let your service manager restart it when it ends)
+6. `tacit deploy status DIR` shows the progress, `tacit site budget DIR` the remaining budget.
 
-Nothing secret is in two folders. A site never runs code that the server sends.
+No secret is in two folders. A site never runs code that the server sends.
 """

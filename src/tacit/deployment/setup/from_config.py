@@ -1,8 +1,8 @@
-"""From a run's configuration to the federation that it needs.
+"""Make the settings of a federation from the configuration of a run.
 
-Where the data are here (a known dataset, or a folder of files that stands for the sites), names,
-sizes and shapes are taken from them. Otherwise the coordinator gives names and sizes, and shapes
-follow from the public meaning of the columns.
+If this machine has the data (a known dataset, or a folder of files that represent the sites), the
+names, sizes and shapes come from the data. Otherwise the coordinator gives names and sizes, and the
+shapes follow from the public description of the columns.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ HOSPITALS = ("cleveland", "hungarian", "va")
 
 
 def wanted(*, config: Path | None, sites: str | None, **options: Any) -> Wanted:
-    """What ``tacit deploy init`` was asked for."""
+    """The federation that ``tacit deploy init`` has to make."""
     if config is None:
         if sites is not None:
-            raise ConfigError("--sites belongs to a --config: the demo's run has its own sites.")
+            raise ConfigError("--sites needs a --config: without it the demo has its own sites.")
         return demo_federation(**options)
     run = RunConfig.load(config)
     if sites is not None:
@@ -36,9 +36,7 @@ def wanted(*, config: Path | None, sites: str | None, **options: Any) -> Wanted:
     if "name" in run.data:
         whole = features.apply(from_config(run.data, base=config.parent), run.features or ())
         return _of_dataset(run, whole, options)
-    raise ConfigError(
-        "the records are at the sites: say which sites there are with --sites name=records,..."
-    )
+    raise ConfigError("the records are at the sites: list the sites with --sites name=records,...")
 
 
 def demo_federation(rounds: int = 10, **options: Any) -> Wanted:
@@ -79,7 +77,7 @@ def _of_dataset(
     options: dict[str, Any],
     clients: dict[str, str] | None = None,
 ) -> Wanted:
-    """Sites that are clients of a known dataset: to rehearse on public data."""
+    """Sites that are clients of a known dataset, to rehearse on public data."""
     clients = clients or {name: name for name in whole.names}
     sizes = {site: int(whole.sizes[whole.names.index(c)]) for site, c in clients.items()}
     return Wanted(
@@ -94,16 +92,16 @@ def _of_dataset(
 
 
 def _described(run: RunConfig, sizes: dict[str, int], options: dict[str, Any]) -> Wanted:
-    """Sites whose records nobody else has seen."""
+    """Sites whose records are not on this machine."""
     if run.features:
         raise ConfigError(
-            "[[features]] with --sites is not offered: shapes cannot be told without a record."
-            " Map the records before, or name a dataset."
+            "[[features]] cannot be used with --sites, because the shapes need a record. Apply the"
+            " feature map to the records before, or name a dataset."
         )
     meaning = public_columns(run.data)
     if meaning is None:
         raise ConfigError(
-            "with --sites the run says what its columns mean: write [data.columns.NAME] for each"
+            "--sites needs a description of the columns: write [data.columns.NAME] for each"
             " feature, and [data.target]."
         )
     records: dict[str, list[str | int]] = {"x": ["float", len(meaning.features)]}

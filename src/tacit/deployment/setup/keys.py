@@ -1,7 +1,7 @@
 """Certificates and keys of a federation: an authority, a server certificate, a key for each site.
 
-Elliptic curve P-384 throughout, which Flower asks for. The authority's key signs the server's
-certificate once and is needed again only to renew it: keep it off line.
+All keys use the elliptic curve P-384, as Flower requires. The key of the authority signs the
+server's certificate once and is needed again only to renew it: keep it offline.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DAYS = 825
 
 
 def make_authority(folder: Path, name: str) -> tuple[Any, Any]:
-    """A key and a certificate that signs itself, on disk in a folder of their own."""
+    """Write a key and a self-signed certificate to their own folder."""
     x509, hashes = _x509()
     key = _new_key()
     title = _title(f"Tacit federation {name}")
@@ -85,7 +85,7 @@ def make_server(folder: Path, host: str, authority: tuple[Any, Any]) -> None:
 
 
 def make_site(folder: Path, comment: str) -> bytes:
-    """A site's own key pair; the public half is what the server must know."""
+    """Write the key pair of a site, and return the public key for the server."""
     _need_cryptography()
     from cryptography.hazmat.primitives import serialization as form
 
@@ -104,7 +104,7 @@ def _names(host: str) -> list[Any]:
         names: list[Any] = [x509.IPAddress(ipaddress.ip_address(host))]
     except ValueError:
         names = [x509.DNSName(host)]
-    # The server's own processes talk to it over loopback.
+    # The server's own processes connect to it over loopback.
     loopback = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
     for own in (x509.DNSName("localhost"), loopback):
         if own not in names:

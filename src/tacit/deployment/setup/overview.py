@@ -1,4 +1,4 @@
-"""What can be said about the folders of a federation on this machine."""
+"""An overview of the folders of a federation on this machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tacit.deployment.transport.process_groups import working
 
 
 def parts(folder: Path) -> dict[str, Path]:
-    """The folders that a process may work for: this one, or the server's and the sites'."""
+    """The folders that have a process: this one, or those of the server and the sites."""
     kind = kind_of(folder)
     if kind != "federation":
         return {folder.resolve().name: folder}
@@ -23,7 +23,7 @@ def parts(folder: Path) -> dict[str, Path]:
 
 
 def overview(folder: Path) -> dict[str, Any]:
-    """Who works, where the run stands, what is spent."""
+    """Running processes, progress of the run, and spent budget."""
     found: dict[str, Any] = {"sites": []}
     for name, part in parts(folder).items():
         works = working(part) is not None
@@ -43,7 +43,7 @@ def overview(folder: Path) -> dict[str, Any]:
 
 
 def budget_of(folder: Path) -> dict[str, Any]:
-    """What a site has spent of its budget over all runs."""
+    """The part of its budget that a site has spent over all runs."""
     settings = load_site(folder)
     policy, path = settings.policy, folder / LEDGER
     found: dict[str, Any] = {
@@ -67,7 +67,7 @@ def budget_of(folder: Path) -> dict[str, Any]:
 
 
 def verdict(folder: Path) -> dict[str, Any]:
-    """Whether a site would join the run of its federation.toml now, and why not."""
+    """Whether a site would join the run of its federation.toml now, or the reason why not."""
     site = Site(folder)
     try:
         check_policy(site.policy, site.public)

@@ -1,4 +1,4 @@
-"""Files that only their owner may read, replaced in one step."""
+"""Files that only their owner may read, replaced atomically."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from tacit.errors import TacitError
 
 
 def own_files_only() -> None:
-    """Whatever this process writes from here on is for its owner alone."""
+    """From now on, files that this process writes are readable by their owner only."""
     os.umask(0o077)
 
 
 def private_folder(path: Path) -> Path:
-    """The folder, made if it is missing, closed to others."""
+    """Make the folder if it is missing, and close it to other users."""
     try:
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
         path.chmod(0o700)
     except OSError as error:
-        raise TacitError(f"the folder {path} cannot be made ({error.strerror}).") from None
+        raise TacitError(f"the folder {path} cannot be created ({error.strerror}).") from None
     return path
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Replace a file that its owner alone may read."""
+    """Replace a file that only its owner may read."""
     write_atomically(path, data, mode=0o600)

@@ -1,12 +1,12 @@
-"""The three files of a federation: what everybody knows, what a site decides, what a server has.
+"""The three settings files of a federation.
 
     federation.toml   public, the same in every folder: sites and their sizes, the shape of a
                       record, task, method, budget of the run, rounds
-    site.toml         a site's own: where its records are, and its policy
-    server.toml       the server's own: public records to test on, and how long to wait
+    site.toml         private to a site: where its records are, and its policy
+    server.toml       private to the server: public test records, and how long to wait
 
-Everything that decides a release is read from a site's own copy of federation.toml. What the server
-announces is its digest; a site that holds another copy refuses.
+A site reads everything that affects a release from its own copy of federation.toml. The server
+announces the digest of the file; a site with a different copy refuses.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _RUN = ("data", "features", "task", "algorithm", "privacy", "train")
 
 
 class Exchange(Section):
-    """How a round goes: the least sound replies, seconds to wait for them, and how often to try."""
+    """A round: the minimum of valid replies, the time limit in seconds, and the number of tries."""
 
     minimum: int = Field(default=1, ge=1)
     timeout: float = Field(default=300.0, gt=0)
@@ -50,7 +50,7 @@ class Exchange(Section):
 
 
 class Evaluation(Section):
-    """A released accuracy after the last round, to within this standard deviation."""
+    """A released accuracy after the last round, with this standard deviation."""
 
     error: float = Field(gt=0, lt=1)
 
@@ -67,7 +67,7 @@ class _Public(Section):
 
 
 class Policy(Section):
-    """What a site allows, over all runs together."""
+    """What a site allows, in total over all runs."""
 
     methods: list[str]
     unit: Unit
@@ -77,23 +77,23 @@ class Policy(Section):
     least_noise: float = Field(default=0.0, ge=0)
     trust_server: bool = False
     inexact_noise: bool = False
-    unprotected: bool = False  # public records only: nothing is refused for its price
+    unprotected: bool = False  # for public records only: the budget is not enforced
 
     @field_validator("relation")
     @classmethod
     def _sizes_are_public(cls, value: Relation) -> Relation:
         if value == "add-remove":
-            raise ValueError("sizes are public here: write 'zero-out', its new name")
+            raise ValueError("sizes are public in a deployment: write 'zero-out' instead")
         return value
 
     @property
     def budget(self) -> Budget:
-        """What may be spent in total."""
+        """The total budget."""
         return Budget(self.epsilon, self.delta)
 
 
 class SiteSettings(Section):
-    """A site's own file."""
+    """The contents of ``site.toml``."""
 
     name: str
     data: dict[str, Any]
@@ -101,7 +101,7 @@ class SiteSettings(Section):
 
 
 class ServerSettings(Section):
-    """The server's own file; ``test`` names public records in the manner of a site's ``data``."""
+    """The contents of ``server.toml``; ``test`` describes public records like a site's ``data``."""
 
     test: dict[str, Any] | None = None
     eval_every: int = Field(default=1, ge=1)
@@ -110,25 +110,25 @@ class ServerSettings(Section):
 
 @dataclass(frozen=True)
 class Public:
-    """What everybody knows about a federation and its run."""
+    """The public description of a federation and its run."""
 
     about: _Public
     run: RunConfig
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Public:
-        """Check the file's content; a mistake is one sentence."""
+        """Check the content of the file; a mistake raises an error of one sentence."""
         mine = {k: v for k, v in values.items() if k not in _RUN}
         about = validated(_Public, mine, FEDERATION)
         if not about.sites or any(n < 1 for n in about.sites.values()):
-            raise ConfigError("[sites] names every site with how many records it holds, from 1.")
+            raise ConfigError("[sites] must give the number of records (1 or more) of every site.")
         if about.exchange.minimum > len(about.sites):
             raise ConfigError(
-                f"exchange.minimum is {about.exchange.minimum} and there are {len(about.sites)}"
-                " sites: ask for fewer replies."
+                f"exchange.minimum is {about.exchange.minimum}, but there are {len(about.sites)}"
+                " sites: give a smaller minimum."
             )
         public = cls(about, RunConfig.from_dict({k: values[k] for k in _RUN if k in values}))
-        public.shapes  # noqa: B018 - a bad [records] is said now
+        public.shapes  # noqa: B018 - check [records] now
         return public
 
     @classmethod
@@ -138,17 +138,17 @@ class Public:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The sites in the order that counts."""
+        """The names of the sites, in their fixed order."""
         return tuple(self.about.sites)
 
     @property
     def population(self) -> Population:
-        """How many records each site holds."""
+        """The number of records of each site."""
         return Population(tuple(self.about.sites.values()))
 
     @property
     def dtype(self) -> Precision:
-        """What sites and server compute in: float64, unless the run says otherwise."""
+        """The floating-point type of sites and server: float64, unless the run says otherwise."""
         return self.run.train.dtype or "float64"
 
     @cached_property
@@ -161,7 +161,7 @@ class Public:
             dtype, *sizes = given
             if dtype not in ("float", "int32") or not all(isinstance(n, int) for n in sizes):
                 raise ConfigError(
-                    f"records.{name} is {given!r}: write 'float' or 'int32' and then its sizes,"
+                    f"records.{name} is {given!r}: write 'float' or 'int32' followed by the sizes,"
                     " for instance ['float', 13]."
                 )
             kind = self.dtype if dtype == "float" else "int32"
@@ -172,7 +172,7 @@ class Public:
 
     @cached_property
     def plan(self) -> Plan:
-        """The run, its noise settled from this file alone."""
+        """The plan of the run; its noise is calibrated from this file alone."""
         features = self.shapes.get("x") or self.shapes["a"]
         columns = public_columns(self.run.data)
         plan = settled_plan(
@@ -187,16 +187,16 @@ class Public:
 
     @property
     def prelude(self) -> Plan | None:
-        """What is released before round 0, if the method asks for it."""
+        """The plan of the releases before round 0, if the method has any."""
         return self.plan.prelude
 
     @property
     def plans(self) -> tuple[Plan, ...]:
-        """Everything that is released: before, in and after the rounds."""
+        """The plans of all releases: before, during and after the rounds."""
         return tuple(p for p in (self.prelude, self.plan, self.evaluation) if p is not None)
 
     def guarantee(self, delta: float) -> Guarantee:
-        """What a run that goes as planned costs, with the accuracy that is released after it."""
+        """The guarantee of a run without repeated rounds, including the released accuracy."""
         return guarantee(
             compose(self.plan.total(), *(p.total() for p in (self.evaluation,) if p is not None)),
             delta=delta,
@@ -208,14 +208,14 @@ class Public:
         )
 
     def first_round(self, plan: Plan) -> int:
-        """The number of a plan's first round: no two rounds of a run share a number."""
+        """The number of the first round of a plan; all rounds of a run have distinct numbers."""
         if plan is self.plan:
             return 0
         return self.plan.rounds if plan is self.evaluation else self.plan.opening_round
 
     @cached_property
     def evaluation(self) -> Plan | None:
-        """The release of an accuracy after the run, if one is wanted."""
+        """The plan of the accuracy release after the run, if there is one."""
         if self.about.evaluation is None:
             return None
         training = self.plan
@@ -226,7 +226,7 @@ class Public:
 
     @cached_property
     def digest(self) -> str:
-        """A fingerprint of everything that decides what is released."""
+        """A fingerprint of everything that affects a release."""
         content = {
             "wire": VERSION,
             "classes": self.about.classes,
@@ -250,19 +250,19 @@ def load_server(folder: Path) -> ServerSettings:
 
 
 def public_columns(data: Mapping[str, Any]) -> Preprocessing | None:
-    """The public meaning of the columns, where [data] describes them."""
+    """The public meaning of the columns, if [data] describes them."""
     described = {k: data[k] for k in ("columns", "target", "targets", "drop") if k in data}
     return Preprocessing.from_config(described) if "columns" in described else None
 
 
 def kind_of(folder: Path) -> Literal["site", "server", "federation"]:
-    """What a folder is."""
+    """The kind of a folder."""
     for name, kind in ((SITE, "site"), (SERVER, "server")):
         if (folder / name).exists():
             return kind  # type: ignore[return-value]
     if (folder / "server" / SERVER).exists():
         return "federation"
-    raise ConfigError(f"{folder} is no folder of a federation: make one with `tacit deploy init`.")
+    raise ConfigError(f"{folder} is not a federation folder: make one with `tacit deploy init`.")
 
 
 def _file(folder: Path, name: str) -> Path:

@@ -1,1 +1,1 @@
-"""A site: it answers requests, keeps its own budget, and lives in a process of its own."""
+"""A site: it answers requests, enforces its own budget, and runs in its own process."""

@@ -1,10 +1,10 @@
-"""A site on Flower's network: it asks the server for messages and answers them itself.
+"""A site on Flower's network: it fetches messages from the server and answers them itself.
 
-Flower's own SuperNode fetches an app from the server and runs it. A site that did that would let
-the server run any program beside its records, and every promise of this library would hold only as
-long as the server is honest. So this node speaks the same protocol through Flower's own client
-library, proves who it is with the same key, and never fetches or runs an app. It also answers in
-the process that holds the compiled programs, which is why a round takes no start-up time.
+Flower's own SuperNode fetches an app from the server and runs it. With it, the server could run any
+program next to the records of a site, and all guarantees would depend on an honest server. So this
+node speaks the same protocol with Flower's own client library and authenticates with the same key,
+but never fetches or runs an app. It answers in the process that holds the compiled programs, so a
+round needs no start-up time.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from tacit.deployment.setup.settings import Public
 from tacit.errors import TacitError
 
 RECORD, FIELD = "tacit", "message"
-_HEARTBEAT = 10.0  # seconds; Flower takes a node for lost after twice that
+_HEARTBEAT = 10.0  # seconds; Flower considers a node lost after twice this time
 _POLL = 0.2
 _AGAIN = 2.0
 
@@ -69,12 +69,12 @@ Answer = Callable[[bytes], bytes]
 
 
 class FleetNode:
-    """Carries requests from the server to ``answer``, and goes on after every loss of contact."""
+    """Passes requests from the server to ``answer``, and reconnects after every interruption."""
 
     def __init__(self, folder: Path, public: Public, answer: Answer) -> None:
         key = load_ssh_private_key((folder / KEY).read_bytes(), password=None)
         if not isinstance(key, ec.EllipticCurvePrivateKey):
-            raise TacitError(f"{folder / KEY} is no elliptic curve key: make the federation anew.")
+            raise TacitError(f"{folder / KEY} is not an elliptic curve key: make a new federation.")
         self._public, self._answer = public, answer
         self._public_key = public_key_to_bytes(key.public_key())
         self._interceptors: list[ProtobufClientInterceptor] = [
@@ -91,19 +91,19 @@ class FleetNode:
                 self._session(stop)
             except (httpx.HTTPError, RuntimeError, SystemExit) as error:
                 if (now := _reason(error)) != said:
-                    log.warning("no contact: %s", now)
+                    log.warning("no connection: %s", now)
                 said = now
                 stop.wait(_AGAIN)
 
     def _session(self, stop: threading.Event) -> None:
-        """One contact with the server, from activation until something fails."""
+        """One connection to the server, from activation until something fails."""
         with FleetHttpClient.from_server_address(
             self._public.about.address,
             self._public.about.insecure,
             self._certificate,
             interceptors=self._interceptors,
         ) as client:
-            if self._public.about.insecure:  # without authentication a node introduces itself
+            if self._public.about.insecure:  # without authentication a node registers itself
                 _ignore_known(
                     lambda: client.RegisterNode(
                         RegisterNodeFleetRequest(public_key=self._public_key)
@@ -113,7 +113,7 @@ class FleetNode:
                 ActivateNodeRequest(public_key=self._public_key, heartbeat_interval=_HEARTBEAT)
             )
             node = Node(node_id=activated.node_id)
-            log.info("in contact with the server")
+            log.info("connected to the server")
             try:
                 self._serve(client, node, stop)
             finally:
@@ -127,7 +127,7 @@ class FleetNode:
         beat.start()
         while not stop.is_set():
             if lost.is_set():
-                raise RuntimeError("the server does not know this site any more")
+                raise RuntimeError("the server does not recognise this site any more")
             if not self._next(client, node):
                 stop.wait(_POLL)
 
@@ -161,7 +161,7 @@ class FleetNode:
 
 
 def request_of(message: Any) -> bytes:
-    """Our bytes in a message of Flower, or none: then the site answers that it cannot read it."""
+    """Our bytes in a Flower message; empty if there are none, which the site cannot read."""
     try:
         content = message.content[RECORD][FIELD]
     except (KeyError, ValueError, TypeError, AttributeError):
@@ -193,7 +193,7 @@ def _push(client: FleetHttpClient, node: Node, reply: Message, seconds: float) -
 def _heartbeat(
     client: FleetHttpClient, node: Node, stop: threading.Event, lost: threading.Event
 ) -> None:
-    """Say that this site is there; a server that has forgotten it ends the contact."""
+    """Tell the server that this site is online; if the server has forgotten it, disconnect."""
     request = SendNodeHeartbeatRequest(node=node, heartbeat_interval=_HEARTBEAT)
     while not stop.is_set() and not lost.is_set():
         try:
@@ -208,11 +208,11 @@ def _ignore_known(call: Callable[[], object]) -> None:
     try:
         call()
     except (httpx.HTTPError, RuntimeError):
-        log.debug("the server had nothing to change")
+        log.debug("nothing to change at the server")
 
 
 def _reason(error: BaseException) -> str:
-    """What the server said, in a line for the site's log."""
+    """The server's answer as one line for the site's log."""
     if isinstance(error, httpx.HTTPStatusError):
         return f"the server answers {error.response.status_code} {error.response.text[:200]}"
     return str(error) or type(error).__name__

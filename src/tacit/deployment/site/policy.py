@@ -1,6 +1,6 @@
-"""What a site allows: the checks of an announced run, each with a sentence for the site's own log.
+"""The policy checks of an announced run; a refusal writes a sentence to the site's own log.
 
-Over the wire goes only a code, because a sentence could say more about the records than it should.
+Only a short code is sent to the server, because a sentence could reveal something about records.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ RUN, POLICY, TRUST, BUDGET, UNPREPARED = "run", "policy", "trust", "budget", "un
 
 
 class RefusalError(TacitError):
-    """A run that this site does not take part in; ``code`` is all that others hear."""
+    """This site does not take part in the run; only ``code`` is sent to others."""
 
     def __init__(self, code: str, sentence: str) -> None:
         super().__init__(sentence)
@@ -25,7 +25,7 @@ class RefusalError(TacitError):
 
 
 def check_policy(policy: Policy, public: Public) -> None:
-    """Refuse what the site's policy does not allow, whatever is left of its budget."""
+    """Refuse a run that the policy of the site does not allow, whatever its remaining budget."""
     plan, method = public.plan, public.run.algorithm.name
     if method not in policy.methods:
         raise RefusalError(
@@ -47,20 +47,20 @@ def _check_release(policy: Policy, name: str, release: Release) -> None:
     if release.at == "aggregate" and not policy.trust_server:
         raise RefusalError(
             TRUST,
-            f"{name} is noised at the server only: set policy.trust_server = true if you trust the"
-            " server with what this site sends, or take a method that noises at the site.",
+            f"{name} gets its noise only at the server: set policy.trust_server = true if you trust"
+            " the server with this site's messages, or use a method with noise at the site.",
         )
     if policy.unprotected:
         return
     mechanism = release.mechanism
     if isinstance(mechanism, NoNoise):
-        raise RefusalError(POLICY, f"{name} would leave without any noise.")
+        raise RefusalError(POLICY, f"{name} would be sent without any noise.")
     if not isinstance(mechanism, Gaussian):
         if not policy.inexact_noise:
             raise RefusalError(
                 POLICY,
-                f"{name} is noised by {type(mechanism).__name__}, which is drawn in floating point:"
-                " set policy.inexact_noise = true if you accept that.",
+                f"{name} uses {type(mechanism).__name__}, which is drawn in floating point and is"
+                " not exact: set policy.inexact_noise = true if you accept that.",
             )
         return
     levels = mechanism.noise if isinstance(mechanism.noise, tuple) else (mechanism.noise,)

@@ -1,4 +1,4 @@
-"""A site's process: its records and programs in memory, its node on the network."""
+"""The process of a site: its records and compiled programs in memory, its node on the network."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tacit.errors import TacitError
 
 
 def work(folder: Path) -> None:
-    """Answer for a site's folder until this process is told to end."""
+    """Answer requests for the folder of a site until this process is told to end."""
     try:
         from tacit.deployment.site.node import FleetNode
     except ImportError:
         raise TacitError("a deployment needs Flower: install `tacit[deploy]`.") from None
     os.environ.setdefault("FLWR_TELEMETRY_ENABLED", "0")
     if working(folder) is not None:
-        raise TacitError(f"a site works in {folder} already: `tacit deploy stop` ends it.")
+        raise TacitError(f"a site is already running in {folder}: `tacit deploy stop` stops it.")
     stop = threading.Event()
 
     def end(number: int, frame: FrameType | None) -> None:
@@ -38,7 +38,7 @@ def work(folder: Path) -> None:
         remember(folder, os.getpid())
         log = logging.getLogger("tacit.site")
         if site.public.about.insecure:
-            log.warning("nothing is encrypted or authenticated: this is for tests only")
+            log.warning("no encryption and no authentication: this is for tests only")
         log.info("%s is ready", site.name)
 
         def answer(request: bytes) -> bytes:
@@ -50,8 +50,8 @@ def work(folder: Path) -> None:
         FleetNode(folder, site.public, answer).run(stop)
         if site.stopped:
             raise TacitError(
-                f"{site.name} stopped itself after a fault; {site.folder / 'state' / STOPPED} says"
-                " why. Nothing more is charged until that file is removed."
+                f"{site.name} stopped itself after an error; see {site.folder / 'state' / STOPPED}."
+                " Nothing more is charged until that file is removed."
             )
     finally:
         site.close()

@@ -1,12 +1,12 @@
-"""A site: it answers requests, and decides by itself which.
+"""A site: it decides by itself which requests it answers.
 
     request   -> which run? the same federation.toml? a method, unit, relation and noise that the
-                 policy allows? does the budget cover the WHOLE run?        else: refused, a code
+                 policy allows? does the budget cover the WHOLE run?   otherwise: refuse with a code
               -> charge the ledger (on disk), compute, noise from the operating system
               -> state and head on disk -> reply
 
-A site believes nothing in a message but the model and the names of run, round and exchange. Bounds,
-noise, rounds and prices come from its own copy of federation.toml.
+A site trusts nothing in a message except the model and the ids of run, round and exchange. Bounds,
+noise, rounds and costs come from its own copy of federation.toml.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import re
 from pathlib import Path
 
 from tacit.accounting import Guarantee, Ledger
-from tacit.accounting.guarantee import NOBODY_TRUSTED, SERVER_TRUSTED
+from tacit.accounting.guarantee import observer
 from tacit.data.federation import Records
 from tacit.deployment.records import after_prelude, site_records
 from tacit.deployment.setup.private_files import private_folder, write_private
@@ -43,7 +43,7 @@ log = logging.getLogger("tacit.site")
 
 
 class Site:
-    """A site in its folder; a ``stream`` of a seed and ``exact=False`` are for tests only."""
+    """A site in its folder; ``stream`` and ``exact=False`` are for tests only."""
 
     def __init__(
         self, folder: str | Path, *, stream: Stream | None = None, exact: bool = True
@@ -53,7 +53,7 @@ class Site:
         self.name, self.policy = self.settings.name, self.settings.policy
         if self.name not in self.public.names:
             raise TacitError(
-                f"federation.toml names {', '.join(self.public.names)} and not this site,"
+                f"federation.toml lists {', '.join(self.public.names)}, but not this site,"
                 f" {self.name!r}: ask for a new federation.toml."
             )
         self.index = self.public.names.index(self.name)
@@ -61,8 +61,8 @@ class Site:
         self._stop_file = private_folder(self.folder / "state") / STOPPED
         if self._stop_file.exists():
             raise TacitError(
-                f"this site stopped itself: {self._stop_file.read_text().strip()} When the cause is"
-                f" mended, remove {self._stop_file} and start it again."
+                f"this site stopped itself: {self._stop_file.read_text().strip()} Fix the cause,"
+                f" then remove {self._stop_file} and start it again."
             )
         self._stream, self._exact = stream, exact
         self._records = site_records(self.public, self.settings.data, self.name, base=self.folder)
@@ -80,14 +80,14 @@ class Site:
         self._holdings = Holdings()
 
     def close(self) -> None:
-        """Let go of the ledger."""
+        """Close the ledger."""
         self.ledger.close()
 
     def answer(self, request: bytes) -> bytes:
-        """The reply to a request; whatever goes wrong, others hear a code and no more."""
+        """The reply to a request; after an error it contains only a code."""
         try:
             if self.stopped:
-                raise TacitError("this site has stopped itself and answers nothing more.")
+                raise TacitError("this site has stopped itself and does not answer any more.")
             asked = decode(request)
             self._admit(asked)
         except RefusalError as refusal:
@@ -102,25 +102,25 @@ class Site:
             return self._prepare(asked)
         client = self._clients.get(asked.kind)
         if client is None and self.public.prelude is not None:
-            log.warning("a request came before the prelude's outcome did.")
+            log.warning("a request arrived before the result of the prelude.")
             return encode(REFUSED, {}, {"round": -1, "reason": UNPREPARED})
         if client is None:
-            log.error("a request names the phase %r, which the run has not.", asked.kind)
+            log.error("a request names the phase %r, but the run has no such phase.", asked.kind)
             return encode(FAILED, {}, {"round": -1})
         return self._reply(client, request, asked)
 
     def guarantee(self) -> Guarantee:
-        """What this site has spent so far, over all runs."""
+        """The guarantee for everything that this site has spent, over all runs."""
         return self.ledger.guarantee(self.policy.delta)
 
     def cost_of_new_run(self) -> float:
-        """The epsilon after a whole new run; refused if that is above the budget."""
+        """The epsilon after a whole new run; refuses if that exceeds the budget."""
         return self._spending.cost_of_new_run()
 
     def _reply(self, client: WireClient, request: bytes, asked: Message) -> bytes:
         reply = client.answer(request)
         if client.stopped:
-            self._stop(f"a fault after a charge: {client.last_error}")
+            self._stop(f"an error after a charge: {client.last_error}")
         elif client.last_error is not None:
             log.error("round %s: %s", asked.meta.get("round"), client.last_error)
         else:
@@ -128,28 +128,28 @@ class Site:
         try:
             self._head.write(self.ledger)
         except TacitError as error:
-            self._stop(f"the head of its ledger cannot be kept: {error}")
+            self._stop(f"the head of its ledger cannot be stored: {error}")
             return encode(FAILED, {}, {"round": -1})
         return reply
 
     @property
     def stopped(self) -> bool:
-        """Whether a fault of its own has stopped this site: asked again it would only pay again."""
+        """Whether an internal error stopped this site: another request would be charged again."""
         return self._stopped or self._stop_file.exists()
 
     def _stop(self, why: str) -> None:
         log.error("the site stops: %s", why)
-        self._stopped = True  # whether or not the disk still takes the file
+        self._stopped = True  # even if the file cannot be written
         with contextlib.suppress(TacitError):
             write_private(self._stop_file, f"{why.rstrip('.')}.\n".encode())
 
     def _admit(self, asked: Message) -> None:
         run, digest = asked.meta.get("run"), asked.meta.get("digest")
         if not isinstance(run, str) or not _RUN_NAME.fullmatch(run):
-            raise WireError("a request must name its run.")
+            raise WireError("a request must state its run.")
         if digest != self.public.digest:
             raise RefusalError(
-                RUN, "the server's federation.toml is not this site's: compare the two files."
+                RUN, "the server has a different federation.toml: compare the two files."
             )
         if run == self._run:
             return
@@ -159,7 +159,7 @@ class Site:
         log.info("run %s: admitted", run)
 
     def _opened(self, run: str) -> dict[str, WireClient]:
-        """Clients for the phases of a run that the budget covers."""
+        """The clients for the phases of a run, if the budget covers it."""
         self._holdings = self._spending.admit(run)
         memory = DiskMemory(self.folder / "state", run)
         memory.forget_others()
@@ -171,7 +171,7 @@ class Site:
         return clients if outcome is None else clients | self._trained(run, outcome)
 
     def _trained(self, run: str, outcome: Released | None) -> dict[str, WireClient]:
-        """The clients of the training and of what comes after it, on records that are ready."""
+        """The clients for training and for the releases after it, on the prepared records."""
         records = after_prelude(self.public, self._records, outcome)
         clients = self._clients_of(self.public.plan, run, records)
         if self.public.evaluation is not None:
@@ -196,7 +196,7 @@ class Site:
         return {phase.name: client for phase in phases}
 
     def _outcome(self, memory: DiskMemory) -> Released | None:
-        """What the prelude of this run has released, if it was heard before."""
+        """The result of this run's prelude, if this site received it before."""
         try:
             return self._checked(memory.prelude.read_text())
         except (OSError, ValueError, TacitError):
@@ -209,43 +209,43 @@ class Site:
         return before.checked(json.loads(text))
 
     def _prepare(self, asked: Message) -> bytes:
-        """Make the records ready with the prelude's outcome, and keep it over a restart.
+        """Prepare the records with the result of the prelude, and store it for a restart.
 
-        The answer is decided by the outcome alone, before a record is touched.
+        The answer depends only on this result; it is decided before any record is used.
         """
         assert self._run is not None and self._memory is not None
         try:
             outcome = self._checked(str(asked.meta["released"]))
             write_private(self._memory.prelude, json.dumps(outcome).encode())
         except Exception as error:
-            log.error("the prelude's outcome could not be used: %s", error)
+            log.error("the result of the prelude could not be used: %s", error)
             return encode(FAILED, {}, {"round": -1})
         try:
             self._clients |= self._trained(self._run, outcome)
         except Exception as error:
-            self._stop(f"the records could not be made ready for training: {error}")
+            self._stop(f"the records could not be prepared for training: {error}")
         return encode(PREPARED, {}, {"round": -1})
 
 
 def open_ledger(folder: Path, policy: Policy) -> Ledger:
-    """The site's one ledger over all runs; it is made at the first start."""
+    """The ledger of the site, one for all runs; it is created at the first start."""
     path = folder / LEDGER
-    observer = SERVER_TRUSTED if policy.trust_server else NOBODY_TRUSTED
+    against = observer(policy.trust_server)
     if not path.exists():
         return Ledger.create(
             path,
             unit=policy.unit,
             relation=policy.relation,
-            observer=observer,
+            observer=against,
             about={"noise_from": "system"},
         )
     ledger = Ledger.open(path)
     relation = "zero-out" if ledger.relation == "add-remove" else ledger.relation  # its old name
-    if (ledger.unit, relation, ledger.observer) != (policy.unit, policy.relation, observer):
+    if (ledger.unit, relation, ledger.observer) != (policy.unit, policy.relation, against):
         ledger.close()
         raise TacitError(
-            f"{path} counts a {ledger.unit} under {ledger.relation} against {ledger.observer}, and"
-            " the policy now says otherwise: put the policy back, or begin a new ledger and count"
-            " the old one as spent."
+            f"{path} counts a {ledger.unit} under {ledger.relation} against {ledger.observer}, but"
+            " the policy now differs: restore the policy, or start a new ledger and count the old"
+            " one as spent."
         )
     return ledger

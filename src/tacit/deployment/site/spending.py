@@ -1,8 +1,9 @@
-"""What a run costs a site, and whether its budget covers all of it.
+"""What a run costs a site, and whether its budget covers the whole run.
 
-A site pays for the noise that it draws when it is asked. If it trusts the server it pays for the
-server's noise too: request by request where everyone is asked, and for the whole run at once where
-the server draws cohorts in secret, because a round costs those who are not drawn as well.
+A site charges each release with its own noise when it answers. If it trusts the server, it also
+charges the releases with the server's noise: per request if every site is asked, and for the whole
+run at once if the server draws secret cohorts, because then a round also costs the sites that are
+not drawn.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ WHOLE = (-1, "whole run")
 
 
 class Spending:
-    """The account of one site: its place in the federation, its policy and its ledger."""
+    """The spending of one site: its index in the federation, its policy and its ledger."""
 
     def __init__(self, public: Public, index: int, policy: Policy, ledger: Ledger) -> None:
         self._public, self._index, self._policy, self._ledger = public, index, policy, ledger
 
     def admit(self, run: str) -> Holdings:
-        """What the clients of this run pay with; refused if a new run does not fit as a whole."""
+        """The holdings for the clients of this run; refuses a new run that does not fit fully."""
         known = self._ledger.find(run=run)
         upfront = None if known else self._upfront()
         due = dict(self._planned(run))
@@ -53,7 +54,7 @@ class Spending:
         )
 
     def _prepaid(self, run: str) -> set[tuple[int, str]] | None:
-        """The requests of a run with secret cohorts that its whole price covers, each once."""
+        """The requests of a run with secret cohorts that its upfront charge covers, each once."""
         if not self._sampled:
             return None
         planned = {place for place, _ in self._due(("aggregate",))}
@@ -62,7 +63,7 @@ class Spending:
         return {place for place in planned if place not in answered} if planned else None
 
     def cost_of_new_run(self) -> float:
-        """The epsilon after a whole new run; refused if that is above the budget."""
+        """The epsilon after a whole new run; refuses if that exceeds the budget."""
         due = dict(self._planned(None))
         upfront = self._upfront()
         if upfront is not None:
@@ -74,32 +75,32 @@ class Spending:
 
     @property
     def _sampled(self) -> bool:
-        """Whether cohorts drawn in secret are charged as such: then every round costs everyone."""
+        """Whether the accounting relies on secret cohorts; then every round costs every site."""
         plan = self._public.plan
         scheme = plan.algorithm.cohort.scheme(plan.population.clients)
         return isinstance(charged_cohort(scheme, plan.unit), Poisson)
 
     @property
     def _places(self) -> tuple[At, ...]:
-        """Whose noise is paid for request by request."""
+        """The places whose noise is charged per request."""
         trusted = self._policy.trust_server and not self._sampled
         return ("step", "message", "aggregate") if trusted else ("step", "message")
 
     def _upfront(self) -> DpEvent | None:
-        """What the server's noise costs in a whole run of secret cohorts, asked or not."""
+        """The upfront charge for the server's noise in a whole run with secret cohorts."""
         if not self._sampled:
             return None
         due = dict(self._due(("aggregate",)))
         return total(due) if due else None
 
     def _planned(self, run: str | None) -> Planned:
-        """What this run may still charge request by request."""
+        """What this run may still charge per request."""
         charges = [] if run is None else map(self._ledger.get, self._ledger.find(run=run))
         paid = {(c.label.get("round"), c.label.get("phase")) for c in charges}
         return {place: event for place, event in self._due(self._places) if place not in paid}
 
     def _due(self, places: tuple[At, ...]) -> Iterator[tuple[tuple[int, str], DpEvent]]:
-        """Everything of a run that is noised at these places, for a site of this size."""
+        """All events of a run with noise at these places, for a site of this size."""
         records = self._public.population.sizes[self._index]
         for plan in self._public.plans:
             first = self._public.first_round(plan)
@@ -121,7 +122,7 @@ class Spending:
 
     def _uncovered(self, due: Planned) -> str:
         return (
-            f"the whole run would bring this site to epsilon ="
-            f" {rounded_up(self._epsilon_with(due))} at delta = {self._policy.delta:g}, and its"
+            f"after the whole run this site would have spent epsilon ="
+            f" {rounded_up(self._epsilon_with(due))} at delta = {self._policy.delta:g}, but its"
             f" budget over all runs is {self._policy.epsilon:g}."
         )

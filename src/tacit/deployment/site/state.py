@@ -1,10 +1,10 @@
-"""A site's state on its own disk: control variates, duals, and the head of its ledger.
+"""The state of a site on its own disk: control variates, dual variables, the head of its ledger.
 
-    state/<run>.npz   the state, and the one after the last reply until the server has counted it
-    state/<run>.json  what the prelude has released, for a method that has one
-    state/head        the hash of the ledger's last line when a reply left
+    state/<run>.npz   the state, and the pending state until the server has counted the last reply
+    state/<run>.json  the result of the prelude, for a method that has one
+    state/head        the hash of the ledger's last line at the last reply
 
-The head is how a ledger that lost its last lines is found out: a chain of hashes cannot see that.
+The head reveals a ledger that lost its last lines; the hash chain alone cannot detect this.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _STATE, _PENDING = "state", "pending"
 
 
 class DiskMemory:
-    """The state of one run in one file, replaced in one step."""
+    """The state of one run in one file, replaced atomically."""
 
     def __init__(self, folder: Path, run: str) -> None:
         self.path = private_folder(folder) / f"{run}.npz"
 
     def read(self, like: Tree) -> Kept | None:
-        """What was kept; a damaged file is refused, because a site must not guess its state."""
+        """The stored state; a damaged file is an error, because a site must not guess its state."""
         if not self.path.exists():
             return None
         try:
@@ -49,7 +49,7 @@ class DiskMemory:
             return Kept(state, Pending(int(exchange), after))
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
             raise TacitError(
-                f"{self.path} cannot be read: remove it to start this run's state again from zero."
+                f"{self.path} cannot be read: remove it to restart the state of this run from zero."
             ) from None
 
     def write(self, kept: Kept) -> None:
@@ -66,33 +66,33 @@ class DiskMemory:
         write_private(self.path, buffer.getvalue())
 
     def forget_others(self) -> None:
-        """Remove the states of earlier runs: what a site keeps does not grow."""
+        """Remove the states of earlier runs, so that the stored data does not grow."""
         for path in self.path.parent.glob("*.*"):
             if path.suffix in (".npz", ".json") and path.stem != self.path.stem:
                 path.unlink(missing_ok=True)
 
     @property
     def prelude(self) -> Path:
-        """Where the outcome of the run's prelude is kept."""
+        """The file with the result of the run's prelude."""
         return self.path.with_suffix(".json")
 
 
 class Head:
-    """The ledger's head as it was when something left."""
+    """The head of the ledger when the last reply was sent."""
 
     def __init__(self, folder: Path) -> None:
         self.path = private_folder(folder) / "head"
 
     def check(self, ledger: Ledger) -> None:
-        """Refuse a ledger that is older than this."""
+        """Refuse a ledger that is older than the stored head."""
         if self.path.exists() and not ledger.contains(self.path.read_text().strip()):
             raise LedgerError(
                 f"the ledger {ledger.path} is older than what this site has sent: charges are"
-                " missing. Put the newest copy back; nothing is sent until then."
+                " missing. Restore the newest copy; nothing is sent until then."
             )
 
     def write(self, ledger: Ledger) -> None:
-        """Remember the head."""
+        """Store the head."""
         write_private(self.path, ledger.head.encode() + b"\n")
 
 

@@ -1,1 +1,1 @@
-"""What carries bytes between the server and its sites: Flower, or calls in one process."""
+"""Transports between the server and its sites: Flower, or calls within one process."""

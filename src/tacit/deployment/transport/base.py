@@ -1,4 +1,4 @@
-"""What carries bytes between the server and its sites."""
+"""The interface of a transport between the server and its sites."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Protocol
 
 
 class Transport(Protocol):
-    """What carries requests to sites, which are numbered as in federation.toml."""
+    """Sends requests to the sites, which are numbered as in federation.toml."""
 
     def online(self) -> set[int]:
-        """The sites that can be asked now."""
+        """The sites that are connected now."""
         ...
 
     def ask(self, requests: Mapping[int, bytes]) -> Mapping[int, bytes | None]:
-        """The replies that came in time; a late one never comes later."""
+        """The replies that arrived in time; a late reply is never delivered."""
         ...

@@ -1,8 +1,8 @@
-"""The server's side of Flower: requests out and replies in, by the sites' public keys.
+"""The server's side of Flower: it sends requests and receives replies, by the sites' public keys.
 
-A node is a site because it holds the site's key, never because it says so. A reply is matched to
-its request by the request's id. What does not come within the time limit is a missing reply, and is
-never looked at later.
+A node is identified as a site only by the site's key. A reply is matched to its request by the id
+of the request. A reply that does not arrive within the time limit counts as missing and is never
+read later.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from tacit.deployment.setup.settings import Public
 from tacit.deployment.site.node import FIELD, RECORD, request_of
 
 _POLL = 0.1
-_GRACE = 30.0  # Flower keeps a message a little longer than we wait for its reply
+_GRACE = 30.0  # Flower keeps a message this many seconds longer than we wait for its reply
 
 log = logging.getLogger("tacit.server")
 
 
 class FlowerTransport:
-    """Asks the nodes of a Flower grid."""
+    """Sends requests to the nodes of a Flower grid."""
 
     def __init__(self, grid: Any, folder: Path, public: Public) -> None:
         self._grid, self._timeout = grid, public.about.exchange.timeout
@@ -45,7 +45,7 @@ class FlowerTransport:
         return set(self._nodes())
 
     def ask(self, requests: Mapping[int, bytes]) -> dict[int, bytes | None]:
-        """Send to those that are connected, and wait for their replies until time is up."""
+        """Send to the connected sites, and wait for their replies until the time limit."""
         replies: dict[int, bytes | None] = dict.fromkeys(requests)
         nodes = self._nodes()
         asked = [site for site in requests if site in nodes]
@@ -73,7 +73,7 @@ class FlowerTransport:
         return replies
 
     def _nodes(self) -> dict[int, int]:
-        """Site -> node, for the connected nodes that hold a site's key."""
+        """Site -> node, for the connected nodes that have the key of a site."""
         found: dict[int, int] = {}
         for node in self._grid.get_nodes():
             site = self._sites.get(bytes(node.public_key))
@@ -83,7 +83,7 @@ class FlowerTransport:
 
 
 def register(folder: Path, public: Public, address: str) -> None:
-    """Tell a fresh SuperLink the sites' public keys; a node with any other is refused."""
+    """Register the sites' public keys at a new SuperLink; it refuses nodes with other keys."""
     with ControlHttpClient.from_server_address(
         address,
         public.about.insecure,

@@ -1,6 +1,6 @@
-"""A federation in one process: the real sites and the real server, with calls for wires.
+"""A federation in one process: the real sites and server, with function calls as network.
 
-For tests and rehearsals: every byte that a site would send goes through ``tap``.
+For tests and rehearsals. Every byte that a site sends passes through ``tap``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Tap = Callable[[int, bytes], bytes | None]
 
 
 class InMemory:
-    """Sites of the given folders; ``tap`` sees every reply and may change or lose it."""
+    """The sites of the given folders; ``tap`` sees every reply and may change or drop it."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class InMemory:
         return replies
 
     def restart(self, index: int) -> None:
-        """Forget everything of a site but its folder, as a crash does."""
+        """Discard everything of a site except its folder, as a crash does."""
         self.sites.pop(index).close()
         self.sites[index] = self._open(index)
 

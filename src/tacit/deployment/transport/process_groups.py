@@ -1,7 +1,7 @@
-"""Processes of a deployment: started in groups of their own, written down, stopped as a whole.
+"""The processes of a deployment: each has its own process group, is recorded, and stops as a whole.
 
-A file ``pid`` in a folder says which process group works for it. A number alone could by now be
-another program's, so the time at which the process began stands beside it.
+The file ``pid`` in a folder names the process group that works for it. The system may reuse a
+process number, so the file also holds the start time of the process.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PID = "pid"
 def start(
     command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
 ) -> subprocess.Popen[bytes]:
-    """Start a program in a group of its own; what it says goes to a file."""
+    """Start a program in its own process group; its output goes to a file."""
     with log.open("ab") as said:
         os.fchmod(said.fileno(), 0o600)
         return subprocess.Popen(
@@ -39,18 +39,18 @@ def start(
 
 
 def remember(folder: Path, process: int) -> None:
-    """Write down that this process (and its group) works for the folder."""
+    """Record that this process (and its group) works for the folder."""
     text = json.dumps({"pid": process, "began": _began(process)})
     write_private(folder / PID, text.encode())
 
 
 def forget(folder: Path) -> None:
-    """The folder's work is over."""
+    """Remove the record: no process works for the folder any more."""
     (folder / PID).unlink(missing_ok=True)
 
 
 def working(folder: Path) -> int | None:
-    """The process that works for a folder, None if there is none any more."""
+    """The process that works for a folder; None if there is none."""
     try:
         known = json.loads((folder / PID).read_text())
         process, began = int(known["pid"]), known["began"]
@@ -60,7 +60,7 @@ def working(folder: Path) -> int | None:
 
 
 def stop_folder(folder: Path, patience: float = 10.0) -> bool:
-    """Stop the whole group of a folder's process; whether there was one."""
+    """Stop the process group of a folder; returns whether there was one."""
     process = working(folder)
     if process is not None:
         stop_group(process, patience)
@@ -69,14 +69,14 @@ def stop_folder(folder: Path, patience: float = 10.0) -> bool:
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """Stop the group of a process that this one has started, and fetch its end."""
+    """Stop the group of a child process, and wait for its end."""
     if process.poll() is None:
         stop_group(process.pid)
     process.wait()
 
 
 def stop_group(process: int, patience: float = 10.0) -> None:
-    """Ask a group to end, wait, and end what is left."""
+    """Ask a process group to end, wait, and kill what remains."""
     members = group_members(process)
     for kind in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -90,9 +90,9 @@ def stop_group(process: int, patience: float = 10.0) -> None:
 
 
 def stop_marked(mark: str, patience: float = 10.0) -> None:
-    """End every process that was started with this ``NAME=value`` in its environment.
+    """Stop every process that was started with this ``NAME=value`` in its environment.
 
-    Flower's programs detach their children from the group, and a killed parent leaves them behind.
+    Flower's programs detach their children from the group, so they survive a killed parent.
     """
     for kind in (signal.SIGTERM, signal.SIGKILL):
         for process in marked(mark):
@@ -106,7 +106,7 @@ def stop_marked(mark: str, patience: float = 10.0) -> None:
 
 
 def marked(mark: str) -> list[int]:
-    """The processes that carry a mark, but for this one."""
+    """The processes with a mark, except this one."""
     wanted, found = mark.encode(), []
     for entry in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
@@ -127,7 +127,7 @@ def runs(mark: str, name: bytes) -> bool:
 
 
 def group_members(group: int) -> list[int]:
-    """The processes of a group, where the system lists them."""
+    """The processes of a group, if the system can list them."""
     found = []
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, ValueError, IndexError):
@@ -138,7 +138,7 @@ def group_members(group: int) -> list[int]:
 
 
 def alive(process: int) -> bool:
-    """Whether a process is there and not a finished one that nobody has fetched."""
+    """Whether a process exists and is not a zombie."""
     try:
         os.kill(process, 0)
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
@@ -147,14 +147,14 @@ def alive(process: int) -> bool:
 
 
 def free_port() -> int:
-    """A port that nobody listens on now."""
+    """A port that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def wait_for_port(host: str, port: int, process: subprocess.Popen[bytes], log: Path) -> None:
-    """Wait until a program listens, or say where it told why it does not."""
+    """Wait until a program listens on the port, or raise an error that names its log."""
     until = time.monotonic() + 60
     while time.monotonic() < until:
         if process.poll() is not None:
@@ -162,11 +162,11 @@ def wait_for_port(host: str, port: int, process: subprocess.Popen[bytes], log: P
         with contextlib.suppress(OSError), socket.create_connection((host, port), 1):
             return
         time.sleep(0.1)
-    raise TacitError(f"nothing listens on {host}:{port}; {log} says why.")
+    raise TacitError(f"nothing listens on {host}:{port}; see {log}.")
 
 
 def _began(process: int) -> str | None:
-    """When a process began, in ticks since the machine did; None if it is gone."""
+    """The start time of a process in ticks since boot; None if it does not exist."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -1,8 +1,8 @@
-"""Flower's SuperLink with one door: sites reach the fleet interface, and nothing else.
+"""Flower's SuperLink behind a guard: sites can reach the fleet interface and nothing else.
 
-A SuperLink serves everything on one port. Whoever reaches its control interface can start an app,
-which is a program, on the server; Flower asks for no account there unless one buys that. So all but
-the fleet interface, which asks every node for its key, is for the server's own machine.
+A SuperLink serves all interfaces on one port. Anyone who reaches its control interface can start an
+app (a program) on the server; only a paid version of Flower requires an account for this. So only
+the fleet interface, which checks the key of every node, is open to other machines.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _FLEET = "/v1/fleet/"
 
 
 class Guard:
-    """Lets strangers through to the fleet interface only."""
+    """Allows other machines to reach the fleet interface only."""
 
     def __init__(self, inside: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
         self._inside = inside
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a call on, or answer 403."""
+        """Forward a call, or answer 403."""
         if scope["type"] in ("http", "websocket") and not allowed(scope):
             if scope["type"] == "http":
                 await send({"type": "http.response.start", "status": 403, "headers": []})
@@ -38,7 +38,7 @@ class Guard:
 
 
 def allowed(scope: Scope) -> bool:
-    """Whether a caller may have this path."""
+    """Whether a caller may use this path."""
     if str(scope.get("path", "")).startswith(_FLEET):
         return True
     client = scope.get("client")
@@ -49,7 +49,7 @@ def allowed(scope: Scope) -> bool:
 
 
 def main() -> None:
-    """Start the SuperLink of the command line behind the guard."""
+    """Start the SuperLink with the given command line, behind the guard."""
     make: Any = flower.create_app
 
     def guarded(*given: Any, **named: Any) -> Any:
