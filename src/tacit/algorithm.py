@@ -113,8 +113,8 @@ class Phase:
     ) -> DpEvent:
         """What the releases of one round cost a client with so many records.
 
-        ``places`` keeps to what is noised there: a server pays for aggregates, a client for the
-        rest.
+        ``places`` selects releases by where their noise is drawn: a server pays for aggregates,
+        a client for the rest.
         """
         due = {name: r for name, r in sorted(self.releases.items()) if r.at in places}
         summed = [r for r in due.values() if r.at == "aggregate"]

@@ -1,8 +1,8 @@
 """The only two doors: out of a client, and into the server.
 
 Both engines call them, so a value that has not gone through its release cannot be sent. Between
-them lies a sum over clients. What is noised only as a sum is added up exactly (``addend``), so that
-no client can bend what the others contribute.
+them lies a sum over clients. Where the noise is added to the sum, the sum is exact (``addend``), so
+that no client can change what the others contribute.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ def record_sum(
     like: Tree,
     values: Callable[[Record], Tree],
 ) -> Noised | BoundedSum:
-    """The sum over records of a value each, put inside the bound; noised here if at a step."""
+    """The sum over records of a bounded value each; with noise if it is released at a step."""
     batch_key, noise_key = random_numbers.split(moment.key)
 
     def total(records: Record, weights: Array) -> Tree:
@@ -161,7 +161,7 @@ def record_sum(
     if release.by_record:
         return BoundedSum._of(summed)
     if release.at != "step":
-        raise TacitError("a sum of records is released at a step, or noised by the server.")
+        raise TacitError("a sum of records needs noise at a step, or at the server.")
     most = release.batch.most(data.capacity)
     return Noised._of(release.noised(noise_key, summed, moment.round, terms=most))
 

@@ -1,7 +1,7 @@
 """A release: the one object through which a value may leave.
 
-It bounds the value, noises it and names its price, all from the same fields. ``at`` says who draws
-the noise and when, and so against whom the unit is protected:
+It bounds the value, adds the noise and states the price, all from the same fields. ``at`` says who
+draws the noise and when, and so against whom the unit is protected:
 
     step        the client, at each of ``times`` local steps    against the server
     message     the client, once, on the whole message          against the server
@@ -54,7 +54,7 @@ class Release:
 
     @property
     def by_record(self) -> bool:
-        """The client bounds each of its records and sends their sum; a trusted server noises it."""
+        """The client bounds each record and sends their sum; a trusted server adds the noise."""
         return self.unit == "record" and self.at == "aggregate"
 
     def summed_radius(self, population: Population) -> float:
@@ -81,8 +81,8 @@ class Release:
     ) -> DpEvent:
         """What one round costs a client that holds ``records`` records.
 
-        The cohort amplifies only what is noised over the cohort: who else takes part hides nothing
-        of a client's own message from the server.
+        The cohort amplifies only noise on the sum over it: who else takes part hides nothing of a
+        client's own message from the server.
         """
         self.check_relation(relation)
         sampling: SamplingScheme = Everyone()

@@ -321,7 +321,7 @@ def test_laplace_composition(epsilon: float, count: int, delta: float) -> None:
     assert found < count * epsilon
 
 
-# The published noise levels of AdaptDP-FedAvg, specification E000-1.
+# The published noise levels of AdaptDP-FedAvg.
 
 
 @pytest.mark.parametrize(

@@ -110,14 +110,14 @@ def test_the_printed_calibration_has_a_floor(silo: Silo, smallest: float) -> Non
 
 
 def test_equation_1_of_t3_and_the_split() -> None:
-    """E000-3: the printed pairs are not those of equation (1) with b^C = 100."""
+    """The printed pairs are not those of equation (1) with b^C = 100."""
     for sigma, pair in ((0.003, (0.00403, 0.00115)), (0.010, (0.01117, 0.00724))):
         epsilon, _ = equation_3_epsilon(sigma, T3, DELTA)
         assert equation_1_noise(epsilon, DELTA, T3, 100) == pytest.approx(pair, rel=2e-3)
 
 
 def test_the_three_calibrations_in_order() -> None:
-    """Specification 1.4, third line: sigma on the mean for n = 22605, 22600 steps, epsilon 8."""
+    """Sigma on the mean for n = 22605, 22600 steps, epsilon 8."""
     printed = equation_3_noise(8.0, DELTA, T2)
     assert printed == pytest.approx(0.02234, rel=1e-3)
 
@@ -137,7 +137,7 @@ def test_the_three_calibrations_in_order() -> None:
 
 @pytest.mark.parametrize(("rounds", "amplified", "shuffled"), [(100, 0.0354, 0.1086)])
 def test_shuffled_epochs_cost_more(rounds: int, amplified: float, shuffled: float) -> None:
-    """E000-9, at epsilon 8 with n = 1500, b = 100, K = 15."""
+    """At epsilon 8 with n = 1500, b = 100, K = 15."""
 
     def least(scheme: FixedSize | ShuffledEpochs) -> float:
         noise = calibrate(

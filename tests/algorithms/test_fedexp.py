@@ -46,7 +46,7 @@ def epsilon(method: DPFedEXP, dimension: int = 500, rounds: int = 50, delta: flo
 def test_table_1_central(
     rounds: int, alone: float, separate_500: float, separate_5046: float
 ) -> None:
-    """The printed values are those of 49 rounds; jointly the step size is free (E003-8, E003-9)."""
+    """The printed values are those of 49 rounds; jointly the step size is free."""
     method = DPFedEXP(noise=5.0)
     separate = replace(method, accounting="separate")
     assert epsilon(replace(method, step="one"), rounds=rounds) == pytest.approx(alone, rel=1e-8)
@@ -84,7 +84,7 @@ def test_a_scalar_without_enough_noise_is_never_free() -> None:
 
 
 def test_local_guarantees_cover_all_rounds() -> None:
-    """E003-7: the paper's 15.66 and 6 are those of one round."""
+    """The paper's 15.66 and 6 are those of one round."""
     gaussian = DPFedEXP(trust="local", noise=0.7)
     assert epsilon(gaussian, 100, 1) == pytest.approx(15.658124, rel=1e-7)
     assert epsilon(gaussian, 100) == pytest.approx(289.33863705, rel=1e-8)

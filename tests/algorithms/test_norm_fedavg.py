@@ -62,7 +62,7 @@ def test_full_participation(relation: str, noise: float, constant: float) -> Non
     [(100, 5.0, 2.0068, 2.186), (500, 2.0, 9.0010, 1.407)],
 )
 def test_poisson_cohorts(rounds: int, epsilon: float, noise: float, constant: float) -> None:
-    """E001-3: with r/n = 0.2 and delta = 1e-5."""
+    """With r/n = 0.2 and delta = 1e-5."""
     plan = Plan(
         DPNormFedAvg(clients_per_round=PoissonCohort(0.2)), TASK, Population((1,) * 3000), rounds
     )
@@ -72,7 +72,7 @@ def test_poisson_cohorts(rounds: int, epsilon: float, noise: float, constant: fl
 
 
 def test_theory_choice_uses_the_whole_scale() -> None:
-    """E001-6: K has C = G E in its denominator."""
+    """K has C = G E in its denominator."""
     rho = key_quantity(2.0, 200, 100, 5.0, 1e-6)
     choice = theory_choice(rho, 4.0, 2.0, 3.0, 5.0, 10)
     assert choice.scale == 30.0
@@ -81,7 +81,7 @@ def test_theory_choice_uses_the_whole_scale() -> None:
 
 
 def test_the_aggregate_carries_the_noise() -> None:
-    """E001-1 and E001-2: once on the sum, whoever has come, and so the server is trusted."""
+    """Noise once on the sum, whatever the cohort, so the server is trusted."""
     method = DPNormFedAvg(noise=2.0, clients_per_round=PoissonCohort(0.5))
     assert method.release.at == "aggregate"
     plan = Plan(method, TASK, Population((1,) * 10), 3)
@@ -114,7 +114,7 @@ def test_noise_free_rounds_follow_the_pseudo_code(problem: Problem, bound: str) 
 
 
 def test_norm_is_never_worse_than_clip_on_the_same_noise(problem: Problem) -> None:
-    """Specification 2.4: equal below the smallest update, better where updates are short."""
+    """Equal below the smallest update, better where updates are short."""
     a, center = problem.federation.records["a"], problem.federation.records["center"]
     curvature = np.einsum("ndr,ner->de", a, a) / len(a)
 

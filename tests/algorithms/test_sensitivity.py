@@ -123,7 +123,7 @@ def test_one_unit_moves_no_release_by_more_than_its_sensitivity(case: Case) -> N
             assert length(theirs) <= radius * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("name", ["dp-fedavg", "dp-fedavg-record"])
+@pytest.mark.parametrize("name", ["dp-fedavg", "dp-fedavg-record-full"])
 def test_a_bound_that_does_not_bound_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The test above can fail: with a radius of 1.5 times what is declared, it does."""
     case = next(case for case in CASES if case.id == name)

@@ -69,7 +69,7 @@ def test_a_contraction_is_a_factor(wrong):
 def test_scaffnew_plan_is_clamped_with_a_warning_where_the_bound_gives_up():
     problem = ScaffNewProblem(8.63, 0.07, 7.0, 5, 30, 0.463)
     hopeless = scaffnew_plan(problem, 1.0, 1e-5, noise_constant(1.0, 1e-5, exact=False))
-    assert hopeless.iterations == pytest.approx(-1043, abs=1)  # specification 5.4
+    assert hopeless.iterations == pytest.approx(-1043, abs=1)
     assert hopeless.communications == 1
     assert "no gain" in hopeless.warning
     rich = scaffnew_plan(problem, 3000.0, 1e-5)

@@ -43,7 +43,7 @@ _ENOUGH_RECORDS, _MANY_STEPS = 5, 20
 
 @dataclass(frozen=True, kw_only=True)
 class Auto(OneGradient):
-    """Normalised gradients of clients, noised by the server, or of records, by silos or server."""
+    """Normalised gradients of clients or records; the server or each silo adds the noise."""
 
     protects: Unit = "client"
     noise_at: Literal["silo", "aggregate"] | None = None  # records: at their silo if not given
@@ -66,7 +66,7 @@ class Auto(OneGradient):
 
     @property
     def release(self) -> Release:
-        """A gradient of norm 1 of every unit, noised on the sum."""
+        """A gradient of norm 1 of every unit, with noise on the sum."""
         return Release(
             bound=Clip(1.0) if self._has_floor else Normalize(1.0),
             mechanism=gaussian_noise(self.noise),

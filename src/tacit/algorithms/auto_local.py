@@ -1,7 +1,7 @@
 """Auto without a trusted server: every client speaks once, with its whole budget.
 
     before   clients are split into as many disjoint groups as there are rounds
-    round    only its group is asked: one gradient a client, of norm 1, noised by the client itself
+    round    only its group is asked: one gradient a client, of norm 1, with noise from the client
     server   heavy ball, with a step and a number of rounds that follow from the noise alone
 
 A client's data is touched by its own messages alone, though later clients see models that earlier
@@ -57,7 +57,7 @@ class AutoLocal(OneGradient):
 
     @property
     def release(self) -> Release:
-        """A gradient of norm 1, noised by the client. PrivUnitG has epsilon 1 / noise."""
+        """A gradient of norm 1 with noise from the client. PrivUnitG has epsilon 1 / noise."""
         mechanism: Any = NoNoise()
         if self.noise and self.mechanism == "gaussian":
             mechanism = Gaussian(self.noise)
@@ -78,7 +78,7 @@ class AutoLocal(OneGradient):
         return most_rounds(self.known.population.clients, self.times)
 
     def phases(self, task: Task, population: Population) -> tuple[Phase, ...]:
-        """One exchange: a gradient, noised before it leaves."""
+        """One exchange: a gradient with noise."""
         del population
 
         def speak(

@@ -118,7 +118,7 @@ class DPFedAvg(FedAvg):
 
     @property
     def release(self) -> Release:
-        """The clipped update, noised on the sum or by the client itself."""
+        """The clipped update; the server adds noise to the sum, or the client to its update."""
         mechanism = gaussian_noise(self.levels if self.noise else 0.0)
         return Release(bound=Clip(self.clip), mechanism=mechanism, at=self.noise_at)
 

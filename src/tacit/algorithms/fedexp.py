@@ -55,7 +55,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class DPFedEXP(Algorithm):
-    """Extrapolated server steps on clipped, noised updates."""
+    """Extrapolated server steps on clipped, noisy updates."""
 
     trust: Trust = "central"
     step: Literal["exp", "one", "naive"] = "exp"

@@ -65,7 +65,7 @@ class DPNormFedAvg(Algorithm):
 
     @property
     def release(self) -> Release:
-        """The bounded sum of a client's gradients, noised on the sum over clients."""
+        """The bounded sum of a client's gradients; the server adds noise to their sum."""
         bound = Normalize(self.scale) if self.bound == "normalize" else Clip(self.scale)
         return Release(bound=bound, mechanism=gaussian_noise(self.noise), at="aggregate")
 

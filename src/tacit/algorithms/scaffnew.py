@@ -54,7 +54,7 @@ class Control(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class DPScaffNew(Algorithm):
-    """ScaffNew with clipped, noised communications; no noise and no clip make it ScaffNew."""
+    """ScaffNew with clipped, noisy messages; without noise and clip it is ScaffNew."""
 
     lr: Positive = 0.1  # eta
     probability: Probability | None = None  # p

@@ -16,8 +16,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from tacit import algorithm
 from tacit.accounting import Budget, Guarantee
-from tacit.algorithm import Algorithm
+from tacit.algorithm import Algorithm, releases, trusts_server
+from tacit.algorithms import registry
 from tacit.algorithms.adaptdp_fedavg import AdaptDPFedAvg
 from tacit.algorithms.auto import Auto
 from tacit.algorithms.auto_base import OneGradient
@@ -131,7 +133,17 @@ def _methods(problem: Problem, trust: Trust) -> dict[str, Callable[[], Algorithm
             strong_convexity=convexity, allocation="dynamic" if convexity else "static"
         ),
     }
+    for name in registry.names():  # a method that has no line above is tried as it is
+        if not any(label.split(" ")[0] == name for label in (*central, *local)):
+            (central if _is_central(name, problem) else local)[name] = registry.find(name)
+    del central["fedavg"]  # no privacy
     return central if trust == "central" else local
+
+
+def _is_central(name: str, problem: Problem) -> bool:
+    made = registry.find(name)()
+    planned = made.planned(algorithm.Problem(problem.task, problem.population, problem.rounds))
+    return trusts_server(releases(planned, problem.task, problem.population))
 
 
 def _candidate(

@@ -1,4 +1,4 @@
-"""A multilayer perceptron for classification; the default is 200 sigmoid units, as in paper 002."""
+"""A multilayer perceptron for classification; by default the 200 sigmoid units of dynamic LDP."""
 
 from __future__ import annotations
 

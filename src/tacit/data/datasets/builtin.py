@@ -64,7 +64,7 @@ ENTRIES = (
     ),
     Entry(
         name="quadratic",
-        title="Interpolating least squares (paper 000, T1)",
+        title="Interpolating least squares (AdaptDP-FedAvg, T1)",
         kind="generated",
         source=_MADE,
         licence=_OWN,
@@ -77,7 +77,7 @@ ENTRIES = (
     ),
     Entry(
         name="client-quadratics",
-        title="One low-rank quadratic per client (paper 001)",
+        title="One low-rank quadratic per client (DP-NormFedAvg)",
         kind="generated",
         source=_MADE,
         licence=_OWN,
@@ -90,7 +90,7 @@ ENTRIES = (
     ),
     Entry(
         name="ijcnn-like",
-        title="Logistic data with rows of norm one (paper 002)",
+        title="Logistic data with rows of norm one (dynamic LDP)",
         kind="generated",
         source=_MADE,
         licence=_OWN,
@@ -104,7 +104,7 @@ ENTRIES = (
     ),
     Entry(
         name="fedexp-regression",
-        title="One regression record per client (paper 003)",
+        title="One regression record per client (DP-FedEXP)",
         kind="generated",
         source=_MADE,
         licence=_OWN,
@@ -117,7 +117,7 @@ ENTRIES = (
     ),
     Entry(
         name="breast-cancer-clients",
-        title="Breast cancer over unlike clients (paper 004)",
+        title="Breast cancer over unlike clients (DP-ScaffNew)",
         kind="generated",
         source=f"UCI, {_SKLEARN}, sorted by radius",
         licence="CC BY 4.0",

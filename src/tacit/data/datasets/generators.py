@@ -31,7 +31,7 @@ def quadratic(
     scale: float | None = None,
     seed: int = 0,
 ) -> Problem:
-    """The artificial task T1 of paper 000 (AdaptDP-FedAvg): interpolating least squares.
+    """The artificial task T1 of the AdaptDP-FedAvg paper: interpolating least squares.
 
     A record z has the loss ``(z.(x - b))**2 / 2``, stored as the regression record ``x = z``,
     ``y = z.b`` so that least squares fits it exactly at ``b``. The paper leaves the law of z open:
@@ -42,7 +42,7 @@ def quadratic(
     width = dimension**-0.5 if scale is None else scale
     b = rng.standard_normal(dimension)
     z = width * rng.standard_normal((clients * records, dimension))
-    federation = _equal_clients({"x": z, "y": z @ b}, clients, "quadratic (paper 000, T1)")
+    federation = _equal_clients({"x": z, "y": z @ b}, clients, "quadratic (AdaptDP-FedAvg, T1)")
     return _problem(federation, b)
 
 
@@ -54,7 +54,7 @@ def client_quadratics(
     start: float | None = None,
     seed: int = 0,
 ) -> Problem:
-    """The quadratic of paper 001 (DP-NormFedAvg): each client holds one low-rank quadratic.
+    """The quadratic of the DP-NormFedAvg paper: each client holds one low-rank quadratic.
 
     Client i's single record is ``a`` (dimension x rank, entries N(0, 1/20^2)) and ``center``
     (N(0, I)), with ``f_i(w) = |a.T (w - center)|**2 / 2``, that is ``Q_i = a a.T``. Training
@@ -72,7 +72,7 @@ def client_quadratics(
         origin = optimum + start * rng.random(dimension)
         center, optimum = center - origin, optimum - origin
     federation = _equal_clients(
-        {"a": a, "center": center}, clients, "client quadratics (paper 001)"
+        {"a": a, "center": center}, clients, "client quadratics (DP-NormFedAvg)"
     )
     return _problem(federation, optimum)
 
@@ -80,7 +80,7 @@ def client_quadratics(
 def ijcnn_like(
     *, clients: int = 20, records: int = 100, dimension: int = 22, shift: float = 0.5, seed: int = 0
 ) -> Federation:
-    """A stand-in for the ijcnn experiment of paper 002: binary labels, rows of norm one.
+    """Like the ijcnn experiment of the dynamic LDP paper: binary labels, rows of norm one.
 
     Clients' features have means of their own (``shift``), so that the clients disagree; labels
     follow one logistic model. Rows are normalised, which makes every logistic gradient at most 1.
@@ -93,11 +93,11 @@ def ijcnn_like(
     x = (x / np.linalg.norm(x, axis=-1, keepdims=True)).reshape(-1, dimension)
     odds = 1 / (1 + np.exp(-5 * (x @ truth)))
     y = (rng.random(len(x)) < odds).astype(np.int32)
-    return _equal_clients({"x": x, "y": y}, clients, "ijcnn-like (paper 002)", classes=2)
+    return _equal_clients({"x": x, "y": y}, clients, "ijcnn-like (dynamic LDP)", classes=2)
 
 
 def fedexp_regression(*, clients: int = 1000, dimension: int = 500, seed: int = 0) -> Problem:
-    """The synthetic regression of paper 003 (DP-FedEXP): one record per client, a shared optimum.
+    """The synthetic regression of the DP-FedEXP paper: one record per client, a shared optimum.
 
     ``x_i ~ N(m_i, I)``, ``m_i ~ N(u_i, I)`` coordinate by coordinate, ``u_i ~ N(0, 0.1)`` (a
     variance), ``y_i = x_i.w``. ``|x|**2`` is near 2.1 x dimension, so a local step of
@@ -109,12 +109,12 @@ def fedexp_regression(*, clients: int = 1000, dimension: int = 500, seed: int = 
     u = np.sqrt(0.1) * rng.standard_normal((clients, 1))
     m = u + rng.standard_normal((clients, dimension))
     x = m + rng.standard_normal((clients, dimension))
-    federation = _equal_clients({"x": x, "y": x @ w}, clients, "regression (paper 003)")
+    federation = _equal_clients({"x": x, "y": x @ w}, clients, "regression (DP-FedEXP)")
     return _problem(federation, w)
 
 
 def breast_cancer_clients(*, clients: int = 5) -> Federation:
-    """Scikit-learn's breast cancer records over unlike clients, as in the check of paper 004.
+    """Scikit-learn's breast cancer records over unlike clients, to check the DP-ScaffNew paper.
 
     The 569 tumours are sorted by mean radius and cut into equal slices, rows scaled to norm one
     (the logistic loss is then 1/4-smooth on every client). All records train; there is no test set.
@@ -131,7 +131,7 @@ def breast_cancer_clients(*, clients: int = 5) -> Federation:
         parts,
         names=[f"radius-slice-{i + 1}" for i in range(clients)],
         classes=2,
-        title="breast cancer by radius (paper 004)",
+        title="breast cancer by radius (DP-ScaffNew)",
     )
 
 
