@@ -136,7 +136,7 @@ def test_held_out_records_become_the_test_set() -> None:
 def test_datasets_check_their_groups() -> None:
     with pytest.raises(DataError, match="3 values for 40 records"):
         labelled(groups={"job": np.arange(3)})
-    with pytest.raises(DataError, match="no grouping 'clinic'"):
+    with pytest.raises(DataError, match="no group column 'clinic'"):
         labelled(natural="clinic")
     few = labelled().take(np.arange(5))
     assert (len(few), len(few.groups["job"])) == (5, 5)

@@ -34,7 +34,7 @@ def test_clients_are_slices() -> None:
     ("change", "complaint"),
     [
         ({"sizes": [4, 0, 11]}, "'c1' has no records"),
-        ({"sizes": [4, 1, 9]}, "15 rows where 14"),
+        ({"sizes": [4, 1, 9]}, "15 rows, but 14"),
         ({"names": ("a", "a", "b")}, "two clients are called 'a'"),
         ({"names": ("a",)}, "1 names"),
         ({"records": {"x": np.full((15, 1), np.nan)}}, "NaN or infinity"),
@@ -104,5 +104,5 @@ def test_impossible_shares() -> None:
         hold_out(clinics((1, 1)), 0.5)
     with pytest.raises(DataError, match="no client 'z'"):
         leave_out(clinics(), ["z"])
-    with pytest.raises(DataError, match="either side"):
+    with pytest.raises(DataError, match="keep at least one for training"):
         leave_out(clinics(), ["c0", "c1", "c2"])

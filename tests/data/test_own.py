@@ -80,7 +80,7 @@ def test_test_sets(clinics: Path, tmp_path: Path) -> None:
         (HEADER, "no records"),
         ("age,smokes\n3,no\n", "differ in the columns 'ill'"),
         ("age,smokes,ill,more\n3,no,no,1\n", "differ in the columns 'more'"),
-        (HEADER + "old,no,no\n", r"'age' is numeric but holds 'old' in row 1 of .*zz\.csv"),
+        (HEADER + "old,no,no\n", r"'age' is numeric but has 'old' in row 1 of .*zz\.csv"),
         (HEADER + "3,no\n", "row 2"),
         (HEADER + "3,no,perhaps\n", "label 'perhaps'"),
         (HEADER + "3,maybe,no\n", "'maybe'"),

@@ -58,7 +58,7 @@ def test_numeric_features_never_leave_their_range(values: list[float]) -> None:
         ({"age": {"range": [0, 1], "categories": ["a"]}}, "both a range and categories"),
         ({"age": {"range": [3]}}, "two numbers"),
         ({"age": {"range": ["a", "b"]}}, "two numbers"),
-        ({"age": {"range": [3, 1]}}, "in order"),
+        ({"age": {"range": [3, 1]}}, "must have low below high"),
         ({"age": {"rnage": [3, 1]}}, "did you mean 'range'"),
         ({"age": {"range": [0, 1], "scaling": "auto"}}, "'range' or 'release'"),
         ({"age": 3}, "table of settings"),
@@ -107,7 +107,7 @@ def test_every_column_must_be_spoken_for() -> None:
 def test_cells_are_named_when_they_are_wrong() -> None:
     number = Numeric(low=0, high=1)
     place = Table({"a": np.array(["1", "x"])}, ("a.csv", "b.csv"), (1, 1)).where
-    with pytest.raises(DataError, match=r"'a' is numeric but holds 'x' in row 1 of b\.csv"):
+    with pytest.raises(DataError, match=r"'a' is numeric but has 'x' in row 1 of b\.csv"):
         number.encode("a", np.array(["1", "x"]), place)
     with pytest.raises(DataError, match=r"missing value in row 1 of b\.csv: write fill"):
         number.encode("a", np.array(["1", ""]), place)

@@ -152,7 +152,7 @@ def test_heart_disease_by_flambys_rule(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="only 1 complete"):
         load("heart-disease", root=tmp_path, verify=False)
     put(tmp_path, "heart-disease/processed.va.data", "\n".join(["a" + rows[1][1:]] * 5))
-    with pytest.raises(DataError, match="'age' is numeric but holds 'a7'"):
+    with pytest.raises(DataError, match="'age' is numeric but has 'a7'"):
         load("heart-disease", root=tmp_path, verify=False)
 
 
