@@ -1,4 +1,4 @@
-"""Runs repeated over problems: each problem is drawn anew, the program is compiled once."""
+"""Runs repeated over random problems; the program is compiled once."""
 
 from __future__ import annotations
 

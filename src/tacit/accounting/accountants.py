@@ -61,7 +61,7 @@ NAMES = ("best", *_RULES)
 
 
 def tightest(event: DpEvent, relation: Relation) -> str:
-    """The name of the accountant that ``best`` stands for."""
+    """The name of the accountant that ``best`` uses for this event."""
     parts = leaves(event, relation)
     plain = all(leaf.kind in ("gaussian", "none") and leaf.sampled == "no" for leaf in parts)
     return "exact" if plain else "pld"

@@ -123,7 +123,7 @@ class PrivUnit:
         )
 
     def lengths(self, radius: Array | float) -> Array:
-        """The unbiased length that each level stands for."""
+        """The unbiased estimate of the norm for each level."""
         levels, scale, shift = scalar_constants(self.eps2)
         return scale * radius * (jnp.arange(levels + 1) - shift)
 

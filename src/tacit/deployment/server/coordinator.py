@@ -146,7 +146,7 @@ class Coordinator:
                     f" a round needs are connected; missing: {', '.join(missing)}. Start them with"
                     " `tacit deploy site`, then start the server again."
                 )
-            self._status("waiting", f"{len(online)} of {wanted} sites are there")
+            self._status("waiting", f"{len(online)} of {wanted} sites are connected")
             time.sleep(self._pause)
 
     def _announce(self, ledger: Ledger) -> None:
