@@ -28,6 +28,13 @@ def quick_compilation() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def _no_pictures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs draw their curves only where a test looks at them: a picture takes a second."""
+    if request.node.get_closest_marker("pictures") is None:
+        monkeypatch.setattr("tacit.report.run_pictures.draw_run", lambda *_: [])
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep together on one worker what shares a compiled program: a row of the table, or a file."""
     for item in items if config.pluginmanager.hasplugin("xdist") else []:

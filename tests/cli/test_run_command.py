@@ -51,6 +51,7 @@ def said(capsys, *arguments):
     return code, captured.out, captured.err
 
 
+@pytest.mark.pictures
 def test_a_run_prints_its_plan_and_its_guarantee_as_a_sentence(config, tmp_path, capsys):
     out = tmp_path / "kept"
     code, printed, _ = said(capsys, config, "--out", str(out))

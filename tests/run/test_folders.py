@@ -51,6 +51,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.pictures
 def test_python_and_the_command_line_write_one_folder(begun: Path, tmp_path: Path) -> None:
     """The configuration that Python wrote makes the same run again, to the bit."""
     assert {f.name for f in begun.iterdir()} >= FILES
