@@ -14,8 +14,9 @@ TACIT = ROOT / "src" / "tacit"
 PAGE = ROOT / "docs" / "explanation" / "architecture.md"
 
 NOUNS = {
-    *("bounds", "mechanisms", "sampling", "release", "population", "algorithm", "boundary"),
-    *("local", "gram_steps", "tasks", "record_maps", "released_scaling", "diagnostics"),
+    *("bounds", "mechanisms", "sampling", "release", "population", "phase", "algorithm"),
+    *("boundary", "local", "gram_steps", "record_sums", "tasks", "record_maps"),
+    *("released_scaling", "diagnostics"),
 }
 BASICS = {
     *("errors", "validation", "tree", "precision", "random_numbers", "streams", "exact_sums"),

@@ -18,7 +18,7 @@ from experiments.studies import (
     auto_targets,
 )
 
-RESULTS = Path("results")
+RESULTS = Path("results/studies")
 PAGES = (Path("docs/explanation/auto.md"), Path("README.md"))
 _MARK = re.compile(
     r"(<!-- auto-(?P<name>[a-z]+): begin -->\n).*?(<!-- auto-(?P=name): end -->)", re.DOTALL

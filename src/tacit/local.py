@@ -1,13 +1,8 @@
-"""Local training: plain gradient steps, and steps whose every gradient is a release.
-
-A client's rows are padded to a static number; only the first ``size`` count. Chosen records are
-treated in chunks, so that memory follows the batch and not the client.
-"""
+"""Local training: plain gradient steps, and steps whose every gradient is a release."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Self
 
 import jax
@@ -16,12 +11,14 @@ from jax import Array, lax
 
 from tacit import gram_steps, random_numbers, tree
 from tacit.algorithm import ClientData, Moment
-from tacit.bounds import Clip, Normalize
 from tacit.errors import TacitError
+from tacit.record_sums import bounded_sum as bounded_sum
+from tacit.record_sums import dtype_of
+from tacit.record_sums import squared_gradient_norms as squared_gradient_norms
+from tacit.record_sums import sum_over_chosen as sum_over_chosen
 from tacit.release import Release
 from tacit.sampling import Batch, FullBatch
 from tacit.tasks.base import Params, Record, Task
-from tacit.tasks.unit import settled
 from tacit.tree import Tree
 
 StepSize = Array | float
@@ -37,8 +34,8 @@ def gradient(
         return jax.grad(lambda p: jnp.vdot(weights, task.losses(p, records)))(params)
 
     summed, count = sum_over_chosen(batch, key, step, data, params, total)
-    mean = tree.scale(1 / jnp.maximum(count, 1).astype(_dtype(params)), summed)
-    return tree.add(mean, jax.grad(lambda p: jnp.asarray(task.penalty(p), _dtype(p)))(params))
+    mean = tree.scale(1 / jnp.maximum(count, 1).astype(dtype_of(params)), summed)
+    return tree.add(mean, jax.grad(lambda p: jnp.asarray(task.penalty(p), dtype_of(p)))(params))
 
 
 def gradient_steps(
@@ -188,15 +185,6 @@ def private_mean(
     return summed.map(lambda v: v / jnp.asarray(release.batch.expected(data.size), v.dtype))
 
 
-def squared_gradient_norms(task: Task, params: Params, records: Record) -> Array:
-    """The squared norm of every record's gradient; infinite where it is not finite."""
-    known = task.sq_norms(params, records)
-    if known is None:
-        each = jax.vmap(jax.grad(task.loss), in_axes=(None, 0))(params, records)
-        known = jax.vmap(tree.squared_norm)(each)
-    return jnp.where(jnp.isfinite(known), known, jnp.inf)
-
-
 def private_gradient(
     task: Task,
     release: Release,
@@ -260,71 +248,5 @@ def _noisy_gradient(
     summed, _ = sum_over_chosen(release.batch, batch_key, step, data, params, total)
     most = release.batch.most(data.capacity)
     noisy = release.noised(noise_key, summed, round_, limit, terms=most)
-    mean = tree.scale(1 / jnp.asarray(release.batch.expected(data.size), _dtype(params)), noisy)
-    return tree.add(mean, jax.grad(lambda p: jnp.asarray(task.penalty(p), _dtype(p)))(params))
-
-
-def bounded_sum(
-    task: Task,
-    release: Release,
-    params: Params,
-    records: Record,
-    weights: Array,
-    radius: Array | float,
-) -> Tree:
-    """The sum over records of weight times bounded gradient; weights are 0 or 1.
-
-    Where the task knows its records' gradients by their norms and directions, bounding is a length
-    for each; otherwise each record's gradient is formed and bounded.
-    """
-    known = task.by_record(params, records)
-    if known is None or not isinstance(release.bound, (Clip, Normalize)):
-        each = settled(jax.vmap(jax.grad(task.loss), in_axes=(None, 0))(params, records))
-        bounded = jax.vmap(lambda g: release.bound(g, radius))(each)
-        summed = partial(jnp.tensordot, axes=1, precision=lax.Precision.HIGHEST)
-        return jax.tree.map(lambda v: summed(weights.astype(v.dtype), v), bounded)
-    dtype = known.norms.dtype
-    # Norms are rounded up; a few roundings more must not lift a contribution above the radius.
-    lengths = jnp.asarray(radius, dtype) * (1 - 16 * jnp.finfo(dtype).eps)
-    if isinstance(release.bound, Clip):
-        lengths = jnp.minimum(known.norms, lengths)
-    return known.combined(lengths * weights.astype(dtype))
-
-
-def sum_over_chosen(
-    batch: Batch,
-    key: Array,
-    step: Array,
-    data: ClientData,
-    like: Tree,
-    total: Callable[[Record, Array], Tree],
-) -> tuple[Tree, Array]:
-    """The sum of ``total(records, weights)`` over the chunks of a batch, and the batch's size."""
-    order, count = batch.chosen(key, step, data.size, data.capacity)
-    chunk = min(batch.chunk(data.capacity), data.at_once)
-    dtype = _dtype(like)
-
-    def one(number: Array | int) -> Tree:
-        places = number * chunk + jnp.arange(chunk)
-        # Rows that were not chosen may be another client's, or padding: a weight of 0 does not
-        # silence what overflows there, so the first chosen record stands in.
-        rows = order[jnp.where(places < count, places, 0)]
-        weights = (places < count).astype(dtype)
-        return total({k: v[rows] for k, v in data.records.items()}, weights)
-
-    if order.shape[0] <= chunk:
-        return one(0), count
-
-    def add(carry: tuple[Array, Tree]) -> tuple[Array, Tree]:
-        number, summed = carry
-        return number + 1, tree.add(summed, one(number))
-
-    trips = -(-count // chunk)
-    _, summed = lax.while_loop(
-        lambda c: c[0] < trips, add, (jnp.zeros((), trips.dtype), tree.zeros_like(like))
-    )
-    return summed, count
-
-
-def _dtype(params: Params) -> jnp.dtype:
-    return jnp.result_type(*jax.tree.leaves(params))
+    mean = tree.scale(1 / jnp.asarray(release.batch.expected(data.size), dtype_of(params)), noisy)
+    return tree.add(mean, jax.grad(lambda p: jnp.asarray(task.penalty(p), dtype_of(p)))(params))

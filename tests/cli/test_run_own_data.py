@@ -113,7 +113,7 @@ def test_bad_clients(tacit: Run, place: Path) -> None:
         (["task.name=least-squares"], "is a regression"),
         (["algorithm.relation='add-remove'"], "use the relation zero-out"),
         (["algorithm.cohort_size=2", "algorithm.cohort_rate=0.5"], "give one of cohort_rate"),
-        (["algorithm.name=fedavg"], "fedavg has no noise"),
+        (["algorithm.name=fedavg"], "FedAvg has no noise"),
         (["privacy.delta=0.0"], "cannot give delta = 0"),
         (["privacy.noise=5.0", "privacy.epsilon=0.001"], "not even one round"),
         (["train.seed=99999999999999999999"], "from 0 to 2147483647"),

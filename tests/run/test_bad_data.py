@@ -48,7 +48,7 @@ def one_sentence(folder: Path, capsys: pytest.CaptureFixture[str], *options: str
         ({"b.csv": bytes(range(256))}, "b.csv is not delimited text"),
         ({"b.npz": b"PK\x03\x04"}, "b.npz is not a readable NPZ file"),
         ({"a.csv": b"ill\nno\n"}, "a.csv has no column 'age'"),
-        ({"b.csv": b"age,ill\n30,no\nold,yes\n"}, "holds 'old' in row 2 of"),
+        ({"b.csv": b"age,ill\n30,no\nold,yes\n"}, "has 'old' in row 2 of"),
         ({"b.csv": b"age,sick\n30,no\n"}, "give every client the same columns"),
         ({"a.csv": b"age,id,ill\n30,1,no\n"}, "the meaning of column 'id' is not computed"),
         ({"a.csv.gz": PACKED}, "are both client 'a'"),

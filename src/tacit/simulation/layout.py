@@ -16,8 +16,8 @@ import numpy.typing as npt
 from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from tacit.algorithm import AT_ONCE, ClientData
 from tacit.data.federation import Federation, Records
+from tacit.phase import AT_ONCE, ClientData
 
 AXIS = "devices"
 
