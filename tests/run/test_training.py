@@ -184,7 +184,10 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
 
 def test_two_writers_do_not_share_a_folder(tmp_path: Path) -> None:
     run(tmp_path)
-    with Ledger.open(tmp_path / "ledger.jsonl"), pytest.raises(TacitError, match="another writer"):
+    with (
+        Ledger.open(tmp_path / "ledger.jsonl"),
+        pytest.raises(TacitError, match="another process is writing"),
+    ):
         run(tmp_path)
 
 
