@@ -50,6 +50,10 @@ class Unit:
 
 def digest(entry: Entry, config: Config) -> str:
     """A fingerprint of everything that affects the results of a configuration, except the seed."""
+    # Results are stored under the name that this algorithm had when they were computed.
+    method = config["algorithm"]
+    if method["name"] == "fedexp-variants":
+        config = {**config, "algorithm": {**method, "name": "dp-fedexp"}}
     what = {
         "config": config,
         "looks": entry.looks,

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from experiments.fedexp_variants import FedEXPVariants
 from experiments.studies.repeated import share_programs, summary
 from tacit.accounting import Budget
-from tacit.algorithms.fedexp import DPFedEXP
 from tacit.data.datasets.generators import fedexp_regression
 from tacit.planning import Plan, calibrate
 from tacit.population import Population
@@ -30,8 +30,8 @@ from tacit.tasks.linear import LeastSquares
 CLIENTS, ROUNDS, DELTA = 1000, 50, 1e-5
 RADII = (0.3, 1.0, 3.0)
 SMALL = (0.03, 0.1, 0.3, 1.0)  # more noise needs smaller radii
-LOCAL = DPFedEXP(trust="local", noise=0.7, local_lr=0.003)
-UNIT = DPFedEXP(trust="local-privunit", local_lr=0.003)
+LOCAL = FedEXPVariants(trust="local", noise=0.7, local_lr=0.003)
+UNIT = FedEXPVariants(trust="local-privunit", local_lr=0.003)
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Mode:
     """One line of the table: the method, the dimension, and the clip radii of FedEXP."""
 
     name: str
-    method: DPFedEXP
+    method: FedEXPVariants
     dimension: int
     radii: tuple[float, ...] = (0.3,)
     fedavg_radii: tuple[float, ...] = RADII
@@ -51,12 +51,12 @@ MODES = (
     Mode("local Gaussian, paper", LOCAL, 100, naive=True),
     Mode("local PrivUnit rule A, paper", replace(UNIT, gamma="A"), 100),
     Mode("local PrivUnit exact, paper", UNIT, 100),
-    Mode("central, paper", DPFedEXP(noise=5.0, local_lr=5e-4), 500),
+    Mode("central, paper", FedEXPVariants(noise=5.0, local_lr=5e-4), 500),
     Mode("local Gaussian, total", LOCAL, 100, SMALL, SMALL, Budget(15.658, DELTA)),
 )
 
 
-def measure(mode: Mode, method: DPFedEXP, seeds: int) -> dict[str, Any]:
+def measure(mode: Mode, method: FedEXPVariants, seeds: int) -> dict[str, Any]:
     """Distances to the optimum after the run, one for each seed."""
     relative, absolute, starts, steps = [], [], [], []
     for seed in range(seeds):
@@ -87,7 +87,7 @@ def run(mode: Mode, seeds: int) -> dict[str, Any]:
     if mode.budget is not None:
         plan = calibrate(plan, mode.budget)
     method = plan.algorithm
-    assert isinstance(method, DPFedEXP)
+    assert isinstance(method, FedEXPVariants)
     rows: dict[str, Any] = {
         "mode": mode.name,
         "dimension": mode.dimension,

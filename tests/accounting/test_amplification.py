@@ -14,6 +14,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import binom
 
+from experiments.fedexp_variants import FedEXPVariants
 from tacit.accounting import (
     Budget,
     FixedSize,
@@ -23,7 +24,7 @@ from tacit.accounting import (
     gaussian_event,
     gdp_delta,
 )
-from tacit.algorithms import Auto, DPFedAvg, DPFedEXP
+from tacit.algorithms import Auto, DPFedAvg
 from tacit.errors import TacitError
 from tacit.planning import Plan
 from tacit.population import Population
@@ -156,7 +157,7 @@ def test_fields_of_one_cohort_share_one_coin(
     noise: float, scalar: float, rate: float, truth: float
 ) -> None:
     """Charged with a coin each, a vector and its norm had 7.748 and 0.2455; the truth is exact."""
-    method = DPFedEXP(
+    method = FedEXPVariants(
         noise=noise,
         scalar_noise=scalar,
         accounting="separate",

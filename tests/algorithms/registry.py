@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from two_phases import TwoPhases
 
+from experiments.fedexp_variants import FedEXPVariants
 from tacit.accounting.events import Everyone, repeated
 from tacit.accounting.leaves import leaves
 from tacit.algorithm import Algorithm, Problem
@@ -288,18 +289,20 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         id="dp-fedexp-local-naive",
-        algorithm=lambda: DPFedEXP(
+        algorithm=lambda: FedEXPVariants(
             trust="local", step="naive", bound="normalize", noise=0.5, local_steps=2
         ),
         properties=(step_is_at_least_one,),
     ),
     Case(
         id="dp-fedexp-step-one",
-        algorithm=lambda: DPFedEXP(step="one", noise=0.5, clients_per_round=PoissonCohort(0.6)),
+        algorithm=lambda: FedEXPVariants(
+            step="one", noise=0.5, clients_per_round=PoissonCohort(0.6)
+        ),
     ),
     Case(
         id="fedexp",
-        algorithm=lambda: DPFedEXP(trust="none", local_steps=2, local_lr=0.5),
+        algorithm=lambda: DPFedEXP(clip=1e6, local_steps=2, local_lr=0.5),
         properties=(learns, step_is_at_least_one),
     ),
     Case(

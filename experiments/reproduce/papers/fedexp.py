@@ -50,7 +50,11 @@ def synthetic(row: str, method: str) -> Line:
         if row == UNIT:
             algorithm |= {"mechanism": "privunit", "gamma": "A"}
     else:
-        algorithm = {"name": "dp-fedexp", "step": "exp" if method == EXP else "one", **options}
+        algorithm = {
+            "name": "fedexp-variants",
+            "step": "exp" if method == EXP else "one",
+            **options,
+        }
     algorithm |= {"local_steps": 20, "local_lr": step, "clip": 1.0}
     return Line(
         row=row,
@@ -151,7 +155,7 @@ FIGURE3 = FIGURE2.view(
 def _first_step(row: str, clients: int, step: str) -> Line:
     dimension, size, noise, options = _SETTINGS[row]
     algorithm = {
-        "name": "dp-fedexp",
+        "name": "fedexp-variants",
         "step": step,
         "local_steps": 20,
         "local_lr": size,

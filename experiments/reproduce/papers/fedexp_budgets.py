@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from experiments.fedexp_variants import FedEXPVariants
 from experiments.reproduce.entry import Entry, Line, Printed, Quantity
 from experiments.reproduce.papers.fedexp import AVG, DELTA, EXP, LOCAL, UNIT, regression
 from experiments.reproduce.summary import Answer, Summary, Verdict
-from tacit.algorithms.fedexp import DPFedEXP
 from tacit.run import Run
 
 
 def _counted(run: Run) -> dict[str, float]:
     """Epsilon as in the paper: one local round, or 49 central rounds accounted separately."""
     plan, method = run.plan, run.plan.algorithm
-    assert isinstance(method, DPFedEXP)
+    assert isinstance(method, FedEXPVariants)
     if method.trust != "central":
         return {_EPSILON.label: plan.guarantee(run.settings.delta, rounds=1).epsilon}
     separate = replace(plan, algorithm=replace(method, accounting="separate"))
@@ -30,7 +30,7 @@ def _budget(row: str, method: str, printed: float, dimension: int, claimed: str)
     trust = {LOCAL: "local", UNIT: "local-privunit"}.get(row.split(",")[0], "central")
     noise = {"local": 0.7, "local-privunit": 1.0, "central": 5.0}[trust]
     algorithm = {
-        "name": "dp-fedexp",
+        "name": "fedexp-variants",
         "step": "exp" if method == EXP else "one",
         "trust": trust,
         "clip": 0.3,

@@ -8,19 +8,17 @@ and Hasegawa, arXiv:2504.09850).
     central         D; the server adds the noise    one more noisy scalar: the two are ONE Gaussian
     local           D + N(0, sigma^2)                mean |c_i|^2 - d sigma^2   (post-processing)
     local-privunit  PrivUnit direction, ScalarDP     mean of the length's estimate (post-processing)
-    none            D                                mean |D_i|^2
 
 Protected: a whole client, under replace-one; against the server in the local cases. The central
-step size is free: a client cannot move the mean and the mean squared norm fully at once,
-and the joint sensitivity is that of the mean alone while the scalar's noise is large enough.
-``accounting = "separate"`` charges both, as the paper does. ``step = "one"`` is DP-FedAvg with the
-same messages; ``step = "naive"`` leaves out the correction and is there to compare only. The
-returned model is the mean of the last two iterates when the step is extrapolated.
+step size is free: a client cannot move the mean and the mean squared norm fully at once, and the
+joint sensitivity is that of the mean alone while the scalar's noise is large enough. The returned
+model is the mean of the last two iterates. Without noise and with a large clip it is FedEXP.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import jax
@@ -30,18 +28,17 @@ from jax import Array
 from tacit import local, tree
 from tacit.accounting.guarantee import Relation
 from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase
-from tacit.bounds import Bound, Clip, ClipScalar, Normalize, Unbounded
-from tacit.errors import TacitError
-from tacit.mechanisms import Gaussian, NoNoise, PrivUnit
+from tacit.bounds import Bound, Clip, ClipScalar, Normalize
+from tacit.mechanisms import PrivUnit
 from tacit.mechanisms.privunit import GammaRule
 from tacit.population import Population
-from tacit.release import Release, gaussian_noise
+from tacit.release import At, Release, gaussian_noise
 from tacit.sampling import Cohort, FullCohort, step_batch
 from tacit.tasks.base import Params, Task
 from tacit.tree import Tree
 from tacit.validation import AtLeastOne, OneOrMore, Positive
 
-Trust = Literal["central", "local", "local-privunit", "none"]
+Trust = Literal["central", "local", "local-privunit"]
 
 
 class State(NamedTuple):
@@ -58,7 +55,6 @@ class DPFedEXP(Algorithm):
     """Extrapolated server steps on clipped, noisy updates."""
 
     trust: Trust = "central"
-    step: Literal["exp", "one", "naive"] = "exp"
     bound: Literal["clip", "normalize"] = "clip"
     clip: Positive = 1.0
     local_steps: AtLeastOne = 20
@@ -66,7 +62,6 @@ class DPFedEXP(Algorithm):
     batch_size: int | None = None
     clients_per_round: Cohort = field(default_factory=FullCohort)
     max_step: OneOrMore | None = None
-    accounting: Literal["joint", "separate"] = "joint"
     scalar_noise: float | None = None  # in units of clip^2 on the sum; d z^2 / M if not given
     gamma: GammaRule = "exact"
     eps0: float = 2.0
@@ -76,26 +71,16 @@ class DPFedEXP(Algorithm):
     relation: Relation = "replace-one"
     probed: ClassVar[str | None] = "update"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.step == "naive" and not self.trust.startswith("local"):
-            raise TacitError(
-                "the naive step leaves out a correction that only local noise needs: compare it"
-                " with trust = 'local'."
-            )
-
     @property
     def release(self) -> Release:
         """The bounded update with the noise of its trust model."""
         bound: Bound = Clip(self.clip) if self.bound == "clip" else Normalize(self.clip)
         mechanism = gaussian_noise(self.noise)
-        if self.trust == "none":
-            bound, mechanism = Unbounded(), NoNoise()
         if self.trust == "local-privunit":
             whole = PrivUnit(self.eps0, self.eps1, self.eps2, self.gamma)
             mechanism = whole.scaled(self.noise) if self.noise else whole
-        central = self.trust in ("central", "none")
-        return Release(bound=bound, mechanism=mechanism, at="aggregate" if central else "message")
+        at: At = "aggregate" if self.trust == "central" else "message"
+        return Release(bound=bound, mechanism=mechanism, at=at)
 
     def phases(self, task: Task, population: Population) -> tuple[Phase, ...]:
         """One exchange: the update, and what the step size needs."""
@@ -109,51 +94,29 @@ class DPFedEXP(Algorithm):
             update = local.update(task, batch, moment, params, data, steps=steps, step_size=eta)
             return {"update": update}, state
 
-        releases = {"update": release}
+        common = partial(Phase, name="train", client=train, server=self.move)
         if release.at == "message":
-            stats = {} if self.step == "one" else {"sq_norm": self._statistic(release)}
-            return (
-                Phase(name="train", client=train, server=self.move, releases=releases, stats=stats),
-            )
-        if self.step == "one":
-            return (Phase(name="train", client=train, server=self.move, releases=releases),)
-        releases["sq_norm"] = self._scalar(task, population)
-        return (
-            Phase(
-                name="train",
-                client=train,
-                server=self.move,
-                releases=releases,
-                norm_of=("sq_norm", "update"),
-                joint=self.accounting == "joint",
-            ),
-        )
+            return (common(releases={"update": release}, stats={"sq_norm": self.estimate}),)
+        releases = {"update": release, "sq_norm": self.scalar(task, population)}
+        return (common(releases=releases, norm_of=("sq_norm", "update")),)
 
-    def _statistic(self, release: Release) -> Any:
-        """The squared norm of what was sent, with or without the noise's own part taken off."""
-        if self.step == "naive":
-            return lambda sent: tree.squared_norm(release.mechanism.vector(sent["update"]))
-        return lambda sent: release.mechanism.sq_norm(sent["update"], self.clip, 0)
+    def estimate(self, sent: Message) -> Array:
+        """The squared norm of an update, from its noisy message."""
+        return self.release.mechanism.sq_norm(sent["update"], self.clip, 0)
 
-    def _scalar(self, task: Task, population: Population) -> Release:
+    def scalar(self, task: Task, population: Population) -> Release:
         """The mean squared norm as a release; its noise is d z^2 / M unless it is given."""
-        if self.trust == "none" or not self.noise:
-            return Release(
-                bound=ClipScalar(1e30) if self.trust == "none" else ClipScalar(self.clip**2),
-                mechanism=NoNoise(),
-                at="aggregate",
-            )
-        expected = self.cohort.expected(population.clients)
-        level = self.scalar_noise or _dimension(task) * self.noise**2 / expected
-        return Release(bound=ClipScalar(self.clip**2), mechanism=Gaussian(level), at="aggregate")
+        level = 0.0
+        if self.noise:
+            expected = self.cohort.expected(population.clients)
+            level = self.scalar_noise or _dimension(task) * self.noise**2 / expected
+        bound = ClipScalar(self.clip**2)
+        return Release(bound=bound, mechanism=gaussian_noise(level), at="aggregate")
 
     def move(self, state: State, mean: Message) -> State:
         """Extrapolate along the mean update."""
         update = self.release.mechanism.vector(mean["update"])
-        if self.step == "one":
-            eta = jnp.ones((), state.step_size.dtype)
-        else:
-            eta = step_size(mean["sq_norm"], tree.squared_norm(update), self.max_step)
+        eta = step_size(mean["sq_norm"], tree.squared_norm(update), self.max_step)
         params = tree.add(state.params, tree.scale(eta, update))
         eta = eta.astype(state.step_size.dtype)
         return state._replace(params=params, before=state.params, step_size=eta)
@@ -163,9 +126,7 @@ class DPFedEXP(Algorithm):
         return State(params, params, jnp.ones((), jnp.result_type(float)))
 
     def model(self, state: Any) -> Params:
-        """The mean of the last two iterates; the last one when nothing is extrapolated."""
-        if self.step == "one":
-            return state.params
+        """The mean of the last two iterates."""
         return tree.scale(0.5, tree.add(state.params, state.before))
 
     def report(self, state: Any) -> dict[str, Array]:

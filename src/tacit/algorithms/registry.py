@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+from importlib.metadata import entry_points
 from typing import Any
 
 from tacit.algorithm import Algorithm
@@ -25,6 +26,9 @@ def names() -> tuple[str, ...]:
 def find(name: str, protects: Any = None) -> type[Algorithm]:
     """The class behind a name; of two forms of a method, the one for the protected unit."""
     if name not in ALGORITHMS:
+        for point in entry_points(group="tacit.algorithms", name=name):
+            brought: type[Algorithm] = point.load()  # by another package
+            return brought
         raise ConfigError(f"there is no algorithm {name!r}{nearest(name, ALGORITHMS)}")
     place = FOR_CLIENTS[name] if protects == "client" and name in FOR_CLIENTS else ALGORITHMS[name]
     module, attribute = place.split(":")
