@@ -1,14 +1,14 @@
-"""Sums of bounded contributions that no rounding can bend.
+"""Exact sums of bounded contributions, independent of rounding and order.
 
 A float sum is rounded after every addition, so what one contribution adds depends on the others: a
 huge one rounds the others away, before any noise is drawn. Here each contribution is cut, towards
 zero, onto two grids on which floats hold every sum exactly:
 
     coarse = 2^(E - p)        2^E at least the sum of all bounds, p the digits of a float
-    fine   = n coarse / 2^p   what is left of n contributions, each below ``coarse``
+    fine   = n coarse / 2^p   for the remainders of n contributions, each below ``coarse``
 
 Sums on either grid are whole numbers of steps up to 2^p: any order and any grouping gives the same,
-and nobody's share depends on anybody else's. Cutting towards zero makes no contribution longer, and
+and no contribution depends on the others. Cutting towards zero makes no contribution longer, and
 what is cut off is below ``fine``.
 """
 

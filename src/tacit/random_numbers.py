@@ -28,18 +28,18 @@ def fold_in(key: Array, data: Array | int) -> Array:
     first, second = jax.random.key_data(key)
     zero = jnp.zeros((), jnp.uint32)
     pair = threefry((first, second), (zero, jnp.asarray(data).astype(jnp.uint32)))
-    # Whoever reads the key must not compute it again for each of its numbers.
+    # Without the barrier XLA would compute the key again for each number drawn from it.
     return jax.random.wrap_key_data(lax.optimization_barrier(jnp.stack(pair)))
 
 
 def split(key: Array, count: int = 2) -> list[Array]:
-    """So many keys that follow from a key: those of ``jax.random.split``."""
+    """``count`` keys derived from a key, equal to those of ``jax.random.split``."""
     return [fold_in(key, number) for number in range(count)]
 
 
 @partial(jax.jit, static_argnums=1)
 def words(key: Array, count: int) -> Array:
-    """So many independent 32-bit words, a function of the key and the place."""
+    """``count`` independent 32-bit words, functions of the key and the position."""
     data = jax.random.key_data(key).astype(jnp.uint32).reshape(-1)
     half = -(-count // 2)
     places = jnp.arange(half, dtype=jnp.uint32)
@@ -81,7 +81,7 @@ def rare(epsilon: float, among: int = 1) -> int:
 
 @partial(jax.jit, static_argnums=(1, 2))
 def normal(key: Array, count: int, dtype: jnp.dtype) -> Array:
-    """So many independent standard normals."""
+    """``count`` independent standard normal numbers."""
     if dtype != jnp.float32:
         return jax.random.normal(key, (count,), dtype)
     return normal_of(words(key, count))

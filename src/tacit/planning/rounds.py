@@ -1,4 +1,4 @@
-"""How many rounds a method wants within a budget, where it knows by itself."""
+"""The number of rounds that a method chooses for a budget, if it can choose."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ _LONGEST = 1 + 1e-6  # the norm of a centre, with room for rounding
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateMean(Prelude):
-    """One round that releases the mean of unit records of so many ``features``."""
+    """One round that releases the mean of unit records with ``features`` numbers each."""
 
     features: int
     unit: Unit = "client"
@@ -132,7 +132,7 @@ class PrivateMean(Prelude):
         return {"centre": np.asarray(state.params, np.float64).tolist()}
 
     def checked(self, outcome: Any) -> Released:
-        """So many numbers, of norm at most 1."""
+        """``features`` numbers, of norm at most 1."""
         centre = outcome.get("centre") if isinstance(outcome, Mapping) else None
         if not (isinstance(centre, list) and all(map(is_number, centre))):
             centre = []

@@ -148,7 +148,7 @@ class Rounds:
         return self.guarantee(self.round).epsilon
 
     def final_guarantee(self) -> Guarantee:
-        """The sentence of the whole run: what the ledger counts, and what nobody has counted."""
+        """The guarantee of the whole run, from the ledger, with what is not counted."""
         counted = self.guarantee(self.last)
         if self.ledger is not None:
             counted = self.ledger.guarantee(self.settings.delta)

@@ -27,7 +27,7 @@ class Measure:
         self._records = _some(simulator.federation.records) if oracle else None
 
     def __call__(self, state: RunState, round_: int) -> dict[str, float]:
-        """All metrics of the model after so many rounds."""
+        """All metrics of the model after ``round_`` rounds."""
         simulator, federation = self.simulator, self.simulator.federation
         params = simulator.params(state)
         measured: dict[str, float] = {}

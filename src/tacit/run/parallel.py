@@ -52,7 +52,7 @@ def _start_worker() -> None:
 
 
 def _end_with_parent() -> None:
-    """A parent that is killed cannot stop its workers: they would compute on for nobody."""
+    """A killed parent cannot stop its workers, and they would go on computing."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         wait([parent.sentinel])
