@@ -142,8 +142,6 @@ def _place(kind: type[BaseModel], loc: tuple[Any, ...]) -> list[str]:
     found: list[str] = []
     at: type[BaseModel] | None = kind
     for part in loc:
-        if at is not None and part not in at.model_fields and found and part != loc[-1]:
-            continue
         if found and ("[" in str(part) or str(part).endswith(_MEMBERS)):
             continue
         found.append(str(part))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 import tomllib
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -154,6 +156,37 @@ def test_a_fingerprint_sees_functions_and_what_they_closed_over() -> None:
     one, same, other = (described(from_functions(init, scaled(f))) for f in (1.0, 1.0, 2.0))
     assert one == same != other
     assert json.loads(json.dumps(one)) == one
+
+
+def test_a_fingerprint_sees_a_method_that_was_edited() -> None:
+    """A class of the user's own, with the same fields and another step of its server."""
+
+    def edited(factor: float) -> Any:
+        source = (
+            "from dataclasses import dataclass\n"
+            "from tacit.algorithms.fedavg import DPFedAvg\n"
+            "@dataclass(frozen=True, kw_only=True)\n"
+            "class Own(DPFedAvg):\n"
+            f"    def step(self, state, mean):\n        return state._replace(extra={factor})\n"
+        )
+        module = types.ModuleType("own")
+        sys.modules["own"] = module
+        exec(source, module.__dict__)
+        return module.Own()
+
+    one, same, other = (described(edited(f)) for f in (1.0, 1.0, 2.0))
+    assert one == same != other
+
+
+def test_an_engine_of_another_plan_is_not_shared() -> None:
+    """Its noise would not be the noise that this plan charges."""
+    first = Run.of(METHOD, TASK, DIGITS, rounds=1, budget=BUDGET, settings=Settings(seed=2))
+    engine = first.simulator()
+    louder = Run(first.plan.with_noise(9.0), DIGITS, first.settings, shared=first.shared)
+    assert first.simulator() is engine
+    assert louder.simulator().algorithm == louder.plan.algorithm != first.plan.algorithm
+    assert first.guarantee().epsilon > 3.9
+    assert louder.guarantee().epsilon == louder.plan.guarantee(BUDGET.delta).epsilon < 3.9
 
 
 def test_a_run_from_objects_is_the_run_of_its_configuration() -> None:

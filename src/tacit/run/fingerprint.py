@@ -20,6 +20,7 @@ from tacit.data.federation import Federation, Records
 from tacit.planning import Plan
 
 _DEEPEST = 40
+_LIBRARIES = {"tacit", "builtins", "abc", "typing", "jax", "flax", "equinox", "numpy", "optax"}
 
 
 def fingerprint(plan: Plan, federation: Federation, settings: Mapping[str, Any]) -> str:
@@ -70,7 +71,7 @@ def _described(value: Any, above: frozenset[int]) -> Any:
         return _code(value, inside)
     if hasattr(value, "__array__"):
         return _hashed(np.asarray(value))
-    return [_name(type(value)), _parts(value, inside)]
+    return [_name(type(value)), _parts(value, inside), _methods(type(value), inside)]
 
 
 def _parts(value: Any, inside: frozenset[int]) -> Any:
@@ -81,6 +82,18 @@ def _parts(value: Any, inside: frozenset[int]) -> Any:
         return {str(k): _described(v, inside) for k, v in vars(value).items()}
     text = repr(value)
     return None if " at 0x" in text else text
+
+
+def _methods(kind: type, inside: frozenset[int]) -> Any:
+    """The programs of a class that is not part of an installed library: the user may edit it."""
+    own = [c for c in kind.__mro__ if c.__module__.partition(".")[0] not in _LIBRARIES]
+    found = {}
+    for cls in own:
+        for name, value in vars(cls).items():
+            made = getattr(value, "fget", None) or getattr(value, "__func__", value)
+            if isinstance(made, types.FunctionType):
+                found[f"{_name(cls)}.{name}"] = _code(made.__code__, inside)
+    return found
 
 
 def _function(function: Any, inside: frozenset[int]) -> list[Any]:

@@ -65,7 +65,16 @@ class Settings:
 
 
 OnProgress = Callable[[Progress], None]
+Spent = dict[tuple[int, float, NoiseFrom], Guarantee]  # by rounds, delta and source of the noise
 MakeMeasure = Callable[..., Measure]  # of a simulator, and whether it may look at records
+
+
+def spent_after(rounds: int, plan: Plan, settings: Settings, known: Spent) -> Guarantee:
+    """The guarantee of a plan's first rounds, computed once for all seeds."""
+    key = rounds, settings.delta, settings.noise_from
+    if key not in known:
+        known[key] = plan.guarantee(settings.delta, rounds=rounds, noise_from=settings.noise_from)
+    return known[key]
 
 
 class Rounds:
@@ -82,7 +91,7 @@ class Rounds:
         *,
         on_progress: OnProgress | None,
         measure: MakeMeasure,
-        spent: dict[tuple[int, NoiseFrom], Guarantee],
+        spent: Spent,
     ) -> None:
         self.plan, self.simulator, self.settings, self.folder = plan, simulator, settings, folder
         self.last = rounds
@@ -134,12 +143,7 @@ class Rounds:
 
     def guarantee(self, rounds: int) -> Guarantee:
         """The sentence for the first rounds of the plan."""
-        key = rounds, self.settings.noise_from
-        if key not in self._spent:
-            self._spent[key] = self.plan.guarantee(
-                self.settings.delta, rounds=rounds, noise_from=self.settings.noise_from
-            )
-        return self._spent[key]
+        return spent_after(rounds, self.plan, self.settings, self._spent)
 
     def _spent_so_far(self) -> float:
         """Epsilon now; what an earlier start has lost stays spent."""

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from tacit import features
 from tacit.accounting import Budget, Guarantee, Ledger
-from tacit.accounting.guarantee import NoiseFrom
 from tacit.accounting.ledger_book import Label
 from tacit.algorithm import Algorithm
 from tacit.data.config import before_release
@@ -31,7 +30,7 @@ from tacit.run.config import RunConfig
 from tacit.run.exactness import chosen_precision, require_exact_noise
 from tacit.run.fingerprint import fingerprint
 from tacit.run.folder import RunFolder
-from tacit.run.loop import MakeMeasure, OnProgress, Rounds, Settings
+from tacit.run.loop import MakeMeasure, OnProgress, Rounds, Settings, Spent, spent_after
 from tacit.run.measure import Measure
 from tacit.run.prelude import opened
 from tacit.run.result import Result
@@ -48,7 +47,8 @@ class Shared:
     """What all runs of one plan share: the compiled program, and what their rounds cost."""
 
     simulator: Simulator | None = None
-    spent: dict[tuple[int, NoiseFrom], Guarantee] = field(default_factory=dict)
+    plan: Plan | None = None  # the first run to use it decides
+    spent: Spent = field(default_factory=dict)
 
 
 class Run:
@@ -66,7 +66,10 @@ class Run:
         self.plan, self.federation = plan, federation
         self.settings = settings or Settings()
         self.config = config  # None: a configuration cannot name these objects
-        self.shared = shared or Shared()
+        if shared is None or shared.plan not in (None, plan):
+            shared = Shared()  # another plan has other noise and another price
+        shared.plan = plan
+        self.shared = shared
 
     @classmethod
     def from_config(
@@ -161,7 +164,7 @@ class Run:
 
     def guarantee(self) -> Guarantee:
         """What the run will cost if it goes as planned."""
-        return self.plan.guarantee(self.settings.delta, noise_from=self.settings.noise_from)
+        return spent_after(self.plan.rounds, self.plan, self.settings, self.shared.spent)
 
     def check(self) -> None:
         """Refuse what cannot be run, before anything is computed."""
@@ -227,7 +230,9 @@ class Run:
     def _simulator(self, federation: Federation, dtype: Precision) -> Simulator:
         """The compiled program of an earlier seed on these records, or a new one."""
         found, seed = self.shared.simulator, self.settings.seed
-        if found is None or (found.exact, found.dtype) != (seed is None, dtype):
+        wanted = (self.plan.algorithm, self.plan.task, seed is None, dtype)
+        # An engine of another plan would draw other noise than this plan charges.
+        if found is None or (found.algorithm, found.task, found.exact, found.dtype) != wanted:
             found = tuned(
                 self.plan.algorithm,
                 self.plan.task,
