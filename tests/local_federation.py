@@ -13,7 +13,8 @@ from tacit.population import Population
 from tacit.precision import Precision, precision
 from tacit.streams import Stream
 from tacit.tasks.base import Params, Task
-from tacit.wire.client import Holdings, WireClient
+from tacit.wire.client import WireClient
+from tacit.wire.holdings import Holdings
 from tacit.wire.server import RoundReport, WireServer
 from tacit.wire.shapes import RecordShapes
 

@@ -16,7 +16,7 @@ PAGE = ROOT / "docs" / "explanation" / "architecture.md"
 NOUNS = {
     *("bounds", "mechanisms", "sampling", "release", "population", "phase", "algorithm"),
     *("boundary", "local", "gram_steps", "record_sums", "tasks", "record_maps"),
-    *("released_scaling", "diagnostics"),
+    *("released_scaling", "diagnostics", "secure_sum"),
 }
 BASICS = {
     *("errors", "validation", "tree", "precision", "random_numbers", "streams", "exact_sums"),
@@ -25,6 +25,7 @@ BASICS = {
 MAY_IMPORT = {
     "errors": set(),
     "accounting": {"errors"},
+    "secure_aggregation": {"errors"},
     "schedules": {"errors", "accounting"},
     "preludes": {"errors", "accounting", *NOUNS, *BASICS},
     "algorithms": {"errors", "accounting", "schedules", "preludes", *NOUNS, *BASICS},
@@ -36,6 +37,7 @@ MAY_IMPORT = {
 IMPORTED_BY = {
     "simulation": {"run", "cli", "__init__"},
     "wire": {"deployment"},
+    "secure_aggregation": {"wire", "deployment"},
     "run": {"cli", "deployment", "__init__"},
     "deployment": {"cli"},
     "cli": {"__main__"},

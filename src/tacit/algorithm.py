@@ -28,9 +28,10 @@ from tacit.phase import Phase as Phase
 from tacit.population import Population
 from tacit.release import PLACES, At, Release
 from tacit.sampling import Cohort, FullCohort
+from tacit.secure_sum import SecureSum
 from tacit.tasks.base import HostRecords, Params, Record, Task
 from tacit.tree import Tree
-from tacit.validation import check_limits
+from tacit.validation import AtLeastOne, WholeNumber, check_limits
 
 
 class ServerState(NamedTuple):
@@ -176,6 +177,19 @@ class Algorithm(ABC):
         return {}
 
 
+@dataclass(frozen=True, kw_only=True)
+class WithSecureSum(Algorithm):
+    """A method whose noise can be drawn in shares; both numbers are read only then."""
+
+    honest: AtLeastOne | None = None  # of the clients; two thirds if not given
+    dropouts: WholeNumber = 0  # the clients that may be missing from a sum
+
+    @property
+    def secure_sum(self) -> SecureSum:
+        """Who has to be trusted with a sum of shares."""
+        return SecureSum(self.honest, self.dropouts)
+
+
 def first_state(algorithm: Algorithm, params: Params) -> Any:
     """The server's state before round 0; engines count the rounds, algorithms read them."""
     return algorithm.init(params)._replace(round=jnp.zeros((), jnp.int32))
@@ -205,9 +219,11 @@ def unit_of(found: Mapping[tuple[str, str], Release]) -> Unit:
     return next(iter(found.values())).unit
 
 
-def observer_of(found: Mapping[tuple[str, str], Release]) -> str:
+def observer_of(found: Mapping[tuple[str, str], Release], clients: int) -> str:
     """Against whom the releases protect: the most trusting of them decides."""
-    return observer(trusts_server(found))
+    sums = [release.trust for release in found.values() if release.at == "shares"]
+    honest = max((trust.honest_of(clients) for trust in sums), default=None)
+    return observer(trusts_server(found), honest, clients)
 
 
 def trusts_server(found: Mapping[tuple[str, str], Release]) -> bool:

@@ -8,6 +8,7 @@ that no client can change what the others contribute.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
@@ -23,6 +24,12 @@ from tacit.mechanisms.rounded import wants_exact_noise
 from tacit.population import Population
 from tacit.release import Release
 from tacit.tree import Tree
+
+
+class Opened(NamedTuple):
+    """A secure sum: the noise came in shares with the clients' messages."""
+
+    value: Tree
 
 
 def leave_client(
@@ -54,7 +61,7 @@ def addend(phase: Phase, released: Mapping[str, Tree], population: Population) -
 
     def one(name: str, value: Tree) -> Tree:
         release = phase.releases.get(name)
-        if release is None or release.at != "aggregate" or not _is_additive(release):
+        if release is None or not release.summed or not _is_additive(release):
             return value
         return split(value, release.summed_radius(population), population.clients)
 
@@ -75,10 +82,13 @@ def enter_server(
         release = phase.releases.get(name)
         if isinstance(total, Split) and not wants_exact_noise():
             total = total.joined()
-        if release is not None and release.at == "aggregate":
+        if isinstance(total, Opened):
+            total = total.value
+        elif release is not None and release.summed:
             # Sums over clients are exact; a client's own sum of records is rounded by floats.
             terms = max(population.sizes) if release.by_record else 1
-            total = release.noised(random_numbers.fold_in(key, number), total, round_, terms=terms)
+            noise = random_numbers.fold_in(key, number)
+            total = release.on_sum(population.clients).noised(noise, total, round_, terms=terms)
         means[name] = tree.scale(1 / expected, total)
     return means
 

@@ -135,18 +135,25 @@ class Phase:
         ]
         return compose(*parts)
 
+    @property
+    def secure(self) -> bool:
+        """Whether the server sees only the sum over clients."""
+        return any(r.at == "shares" for r in self.releases.values())
+
     def __post_init__(self) -> None:
         if self.norm_of is not None and any(
             not isinstance(self.releases[name].mechanism, (Gaussian, NoNoise))
-            or self.releases[name].at != "aggregate"
+            or not self.releases[name].summed
             for name in self.norm_of
         ):
-            raise TacitError("a value and its squared norm are one release only as an aggregate.")
-        if self.stats and any(r.at == "aggregate" for r in self.releases.values()):
+            raise TacitError("a value and its squared norm are one release only on a sum.")
+        if self.stats and any(r.summed for r in self.releases.values()):
             raise TacitError(
-                f"phase {self.name!r} computes stats from values that are noised only at the"
-                " server: declare them as fields with a release of their own."
+                f"phase {self.name!r} computes stats from values that are noised only in their"
+                " sum: declare them as fields with a release of their own."
             )
+        if len({(r.at, r.trust) for r in self.releases.values()}) > 1 and self.secure:
+            raise TacitError(f"phase {self.name!r} is one secure sum: all its releases are shares.")
         if set(self.stats) & set(self.releases):
             raise TacitError(f"phase {self.name!r} has a field and a statistic of one name.")
 

@@ -5,15 +5,19 @@ draws the noise and when, and so against whom the unit is protected:
 
     step        the client, at each of ``times`` local steps    against the server
     message     the client, once, on the whole message          against the server
+    shares      every client its share, on a secure sum         against the server, while enough
+                                                                clients are honest (secure_sum)
     aggregate   the server, on the sum over the cohort          against everyone but the server
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
+import numpy as np
 from jax import Array
+from numpy.typing import NDArray
 
 from tacit.accounting.events import DpEvent, Everyone, Poisson, SamplingScheme, Turns
 from tacit.accounting.guarantee import Relation, Unit
@@ -21,11 +25,13 @@ from tacit.bounds import Bound
 from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, Mechanism, NoNoise
 from tacit.mechanisms.additive import Additive, Levels
+from tacit.mechanisms.shares import Grid
 from tacit.population import Population
 from tacit.sampling import Batch, FullBatch
+from tacit.secure_sum import SecureSum
 from tacit.tree import Tree
 
-At = Literal["step", "message", "aggregate"]
+At = Literal["step", "message", "shares", "aggregate"]
 PLACES: tuple[At, ...] = get_args(At)
 
 
@@ -39,10 +45,11 @@ class Release:
     unit: Unit = "client"
     times: int = 1
     batch: Batch = field(default_factory=FullBatch)
+    trust: SecureSum = field(default_factory=SecureSum)  # of shares
 
     def __post_init__(self) -> None:
         if self.at not in PLACES:
-            raise TacitError(f"a release happens at a step, message or aggregate, not {self.at!r}.")
+            raise TacitError(f"a release happens at one of {', '.join(PLACES)}, not {self.at!r}.")
         if self.times < 1:
             raise TacitError(f"a release happens at least once a round, not {self.times} times.")
         if self.at != "step" and self.times != 1:
@@ -50,12 +57,28 @@ class Release:
         if self.unit == "record" and self.at == "message":
             raise TacitError("noise on a message protects the client: protect records at a step.")
         if self.by_record and not isinstance(self.batch, FullBatch):
-            raise TacitError("central record-level noise requires a full batch.")
+            raise TacitError("record-level noise on a sum over clients requires a full batch.")
+
+    @property
+    def summed(self) -> bool:
+        """Noise is on the sum over clients: the server adds it, or every client its share."""
+        return self.at in ("shares", "aggregate")
 
     @property
     def by_record(self) -> bool:
-        """The client bounds each record and sends their sum; a trusted server adds the noise."""
-        return self.unit == "record" and self.at == "aggregate"
+        """The client bounds each record and sends their sum; the noise is on the sum over all."""
+        return self.unit == "record" and self.summed
+
+    def excess(self, clients: int) -> float:
+        """The noise on a sum over all clients, over the noise that is charged: 1 but for shares."""
+        return self.trust.excess(clients) if self.at == "shares" else 1.0
+
+    def on_sum(self, clients: int) -> Release:
+        """The release with the noise that a sum over all clients really has."""
+        excess = self.excess(clients)
+        if excess == 1:
+            return self
+        return replace(self, mechanism=self.mechanism.scaled(excess))
 
     def summed_radius(self, population: Population) -> float:
         """The largest sum of what all clients of a population contribute."""
@@ -75,6 +98,12 @@ class Release:
         if isinstance(self.mechanism, Additive):
             return self.mechanism.noised(key, bounded, limit, round_, terms)
         return self.mechanism.noised(key, bounded, limit, round_)
+
+    def share(self, bounded: NDArray[np.float64], grid: Grid) -> NDArray[np.int64]:
+        """A client's bounded numbers with its share of the noise, in steps of a public grid."""
+        if self.at != "shares":
+            raise TacitError("only a release in shares is sent as one.")
+        return grid.share(bounded)
 
     def event(
         self, round_: int, *, relation: Relation, cohort: SamplingScheme, records: int

@@ -279,14 +279,16 @@ def test_pure_composition_is_the_optimal_one(epsilon: float, count: int, delta: 
     losses = (2 * k - count) * epsilon
     weights = binom.pmf(k, count, 1 / (1 + math.exp(-epsilon)))
 
-    def excess(eps: float) -> float:
-        return float(weights @ -np.expm1(np.minimum(eps - losses, 0.0))) - delta
+    def optimal(delta: float) -> float:
+        def excess(eps: float) -> float:
+            return float(weights @ -np.expm1(np.minimum(eps - losses, 0.0))) - delta
 
-    optimal = 0.0
-    if excess(0.0) > 0:
-        optimal = float(brentq(excess, 0.0, count * epsilon, xtol=1e-13))
+        return float(brentq(excess, 0.0, count * epsilon, xtol=1e-13)) if excess(0.0) > 0 else 0.0
+
     found = pld_epsilon([Leaf("pure", epsilon, count=count)], delta, "replace-one")
-    assert optimal * (1 - 1e-9) - 1e-12 <= found <= optimal * (1 + 1e-3) + 1e-9
+    assert optimal(delta) * (1 - 1e-9) - 1e-12 <= found
+    # Where the profile is steep, a little less delta is much more epsilon.
+    assert found <= optimal(delta * (1 - 1e-4)) * (1 + 1e-3) + 1e-9
     assert found <= count * epsilon
 
 

@@ -171,6 +171,14 @@ def a_client_pays_for_its_own_turns(outcome: Outcome) -> None:
     assert leaves(plan.total(), plan.relation) == leaves(repeated(once, turns), plan.relation)
 
 
+def shares_are_louder_by_what_may_be_missing(outcome: Outcome) -> None:
+    """Of five clients four are honest and one may be missing: three carry what is charged."""
+    release = outcome.algorithm.release
+    assert release.excess(5) == pytest.approx((5 / 3) ** 0.5)
+    assert release.on_sum(5).mechanism.noise == pytest.approx(1.5 * (5 / 3) ** 0.5)
+    assert outcome.algorithm.noise == 1.5
+
+
 CASES: tuple[Case, ...] = (
     Case(
         id="fedavg",
@@ -200,6 +208,11 @@ CASES: tuple[Case, ...] = (
     Case(
         id="dp-fedavg-local",
         algorithm=lambda: DPFedAvg(noise=2.0, noise_at="message", local_steps=2),
+    ),
+    Case(
+        id="dp-fedavg-shares",
+        algorithm=lambda: DPFedAvg(noise=1.5, noise_at="shares", honest=4, dropouts=1),
+        properties=(shares_are_louder_by_what_may_be_missing,),
     ),
     Case(
         id="dp-fedavg-adam",
@@ -259,6 +272,10 @@ CASES: tuple[Case, ...] = (
         ),
     ),
     Case(
+        id="dp-norm-fedavg-shares",
+        algorithm=lambda: DPNormFedAvg(noise=1.0, local_steps=2, noise_at="shares"),
+    ),
+    Case(
         id="dp-norm-fedavg-clip",
         algorithm=lambda: DPNormFedAvg(
             bound="clip", noise=1.0, local_steps=2, batch_size=3, output="random"
@@ -267,6 +284,11 @@ CASES: tuple[Case, ...] = (
     Case(
         id="dp-fedexp",
         algorithm=lambda: DPFedEXP(noise=0.5, local_steps=2),
+        properties=(step_is_at_least_one,),
+    ),
+    Case(
+        id="dp-fedexp-shares",
+        algorithm=lambda: DPFedEXP(trust="shares", noise=0.5, local_steps=2),
         properties=(step_is_at_least_one,),
     ),
     Case(
@@ -351,6 +373,11 @@ CASES: tuple[Case, ...] = (
         ),
     ),
     Case(
+        id="dp-scaffold-shares",
+        algorithm=lambda: ClientDPScaffold(noise_at="shares", noise=30.0, local_steps=2),
+        properties=(own_controls_hold_no_noise,),
+    ),
+    Case(
         id="dp-scaffold-shortened",
         algorithm=lambda: ClientDPScaffold(noise=30.0, local_steps=2, controls="shortened"),
         properties=(own_controls_hold_no_noise,),
@@ -398,6 +425,16 @@ CASES: tuple[Case, ...] = (
     Case(
         id="auto-record-central",
         algorithm=lambda: Auto(noise=1.0, protects="record", noise_at="aggregate"),
+        properties=(step_follows_the_noise,),
+    ),
+    Case(
+        id="auto-shares",
+        algorithm=lambda: Auto(noise=1.0, noise_at="shares"),
+        properties=(step_follows_the_noise,),
+    ),
+    Case(
+        id="auto-record-shares",
+        algorithm=lambda: Auto(noise=1.0, protects="record", noise_at="shares", honest=3),
         properties=(step_follows_the_noise,),
     ),
     Case(

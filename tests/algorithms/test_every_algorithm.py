@@ -41,12 +41,13 @@ from tacit.release import PLACES, At, Release
 from tacit.run.exactness import require_exact_noise
 from tacit.simulation import Simulator
 from tacit.streams import Stream
-from tacit.wire.client import Holdings, WireClient
+from tacit.wire.client import WireClient
 from tacit.wire.codec import encode
+from tacit.wire.holdings import Holdings
 
 REAL = (  # one for each way in which noise is drawn
     *("dp-fedavg-poisson", "dp-fedavg-local", "dp-fedavg-record-fixed"),
-    *("dp-fedexp", "auto-record-central"),
+    *("dp-fedexp", "auto-record-central", "auto-record-shares"),
 )
 # PrivUnit, PrivUnitG and Laplace noise (of two-phases) have no exact sampler.
 NOT_EXACT = (
@@ -115,9 +116,9 @@ def test_noise_of_a_client_does_not_hide_that_it_answers(case: Case) -> None:
 
 
 def is_local(case: Case) -> bool:
-    """Whether clients noise everything themselves, so that the server sees nothing raw."""
+    """Whether clients noise each message fully themselves."""
     found = releases(case.planned(), case.task(), case.population)
-    return all(release.at != "aggregate" for release in found.values())
+    return not any(release.summed for release in found.values())
 
 
 def answers(case: Case, federation: Federation) -> list[bytes]:
@@ -145,8 +146,8 @@ def expected_calls(case: Case) -> Counter[Release]:
     members = sum(len(c) for c in cohorts(case, federation.clients, case.rounds))
     expected: Counter[Release] = Counter()
     for release in releases(case.planned(), case.task(), case.population).values():
-        times = case.rounds if release.at == "aggregate" else members * release.times
-        expected[priced_once(release)] += times
+        times = case.rounds if release.summed else members * release.times
+        expected[priced_once(release.on_sum(federation.clients))] += times
     return expected
 
 
@@ -233,7 +234,7 @@ def check_wire_ledgers(case: Case, wire: LocalFederation, asked: list[np.ndarray
         took_part = [r for r in range(case.rounds) if index in asked[r]]
         check(
             client.holdings.ledger,
-            *due(("step", "message"), took_part, case.population.sizes[index]),
+            *due(("step", "message", "shares"), took_part, case.population.sizes[index]),
         )
     if is_local(case) and all(len(members) == case.population.clients for members in asked):
         smallest = wire.clients[int(np.argmin(case.population.sizes))]

@@ -228,5 +228,5 @@ def test_an_undeclared_field_does_not_leave() -> None:
 def test_a_statistic_of_what_only_the_server_noises_is_refused() -> None:
     stats = {"norm": lambda released: tree.squared_norm(released)}
     algorithm = Planted(work=honest, at="aggregate", unit="client", stats=stats)
-    with pytest.raises(TacitError, match="noised only at the server"):
+    with pytest.raises(TacitError, match="noised only in their sum"):
         Simulator(algorithm, TASK, FEDERATIONS[0], max_devices=1)

@@ -85,7 +85,7 @@ def sent(case: Case, records: Records) -> Caught:
             kept = phase.remember(kept, released)
         found += noised
         for name, release in sorted(phase.releases.items()):
-            if release.at == "aggregate":
+            if release.summed:
                 found.append((release, release.bound.radius, released[name]))
     return found
 

@@ -49,7 +49,7 @@ def test_a_missing_field_is_refused() -> None:
 
 
 def test_statistics_need_what_the_client_itself_released() -> None:
-    with pytest.raises(TacitError, match="noised only at the server"):
+    with pytest.raises(TacitError, match="noised only in their sum"):
         phase({"g": release("aggregate")}, stats={"norm": lambda sent: tree.squared_norm(sent)})
     with pytest.raises(TacitError, match="one name"):
         phase({"g": release()}, stats={"g": lambda sent: jnp.ones(())})

@@ -214,7 +214,7 @@ def test_a_calibrated_method_draws_its_own_noise() -> None:
 
 def test_a_release_knows_its_place() -> None:
     common = {"bound": ClipScalar(1.0), "mechanism": NoNoise()}
-    with pytest.raises(TacitError, match="step, message or aggregate"):
+    with pytest.raises(TacitError, match="step, message, shares, aggregate"):
         Release(**common, at="somewhere")
     with pytest.raises(TacitError, match="at least once"):
         Release(**common, at="step", times=0)

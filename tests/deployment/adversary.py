@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
-from folders import make, site_folders
+from folders import make, make_records, site_folders
 
 from tacit import tree
 from tacit.algorithm import Phase
@@ -139,7 +140,12 @@ def pair_of_federations(
     servers, transports = [], []
     for variant in (0, 1):
         place = folder / str(variant)
-        public = make(place, run, seed=variant, **options)
+        if variant == 0:
+            public = make(place, run, seed=variant, **options)
+        else:  # the same keys, so the same public file
+            shutil.copytree(folder / "0", place)
+            for name, own in make_records(variant, public.about.sites).items():
+                np.savez(place / "sites" / name / "records.npz", **own)
         change(place, variant)
         with jax.enable_x64(public.dtype == "float64"):
             stream = Stream.seeded(9)

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from folders import LOCAL, config, make
 
-from tacit.deployment.setup.settings import Policy, Public
+from tacit.deployment.setup.settings import Public
+from tacit.deployment.setup.site_settings import Policy
 from tacit.deployment.site.policy import RefusalError, check_policy
 
 ALLOWS = {

@@ -14,7 +14,8 @@ from tacit.deployment.server.coordinator import Coordinator
 from tacit.deployment.setup.folders import Wanted, make_federation
 from tacit.deployment.setup.from_config import wanted
 from tacit.deployment.setup.keys import make_authority, make_server
-from tacit.deployment.setup.settings import Public, kind_of, load_server, load_site
+from tacit.deployment.setup.settings import Public, kind_of, load_server
+from tacit.deployment.setup.site_settings import load_site
 from tacit.deployment.site.site import Site
 from tacit.deployment.transport.in_memory import InMemory
 from tacit.errors import ConfigError
@@ -29,7 +30,7 @@ def test_nothing_secret_is_in_two_folders_and_nobody_else_reads(tmp_path: Path) 
     folder = tmp_path / "f"
     make(folder, insecure=False)
     secrets = [folder / "authority" / "ca.key", folder / "server" / "server.key"]
-    secrets += [folder / "sites" / name / "key" for name in SIZES]
+    secrets += [folder / "sites" / name / k for name in SIZES for k in ("key", "signing.key")]
     contents = {path.read_bytes() for path in secrets}
     assert len(contents) == len(secrets)
     private = [p for p in folder.rglob("*") if p.is_file() and b"PRIVATE KEY" in p.read_bytes()]

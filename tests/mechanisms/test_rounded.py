@@ -53,16 +53,18 @@ def test_sign_and_floor() -> None:
 def test_the_table_of_thresholds_is_the_law_of_k() -> None:
     weights = [math.exp(-k * k / 2) for k in range(14)]
     cumulated = np.cumsum(weights) / sum(weights)
-    found = np.array([threshold / 2**128 for threshold in normals._THRESHOLDS])
+    found = np.array([threshold / 2**192 for threshold in normals._THRESHOLDS])
     np.testing.assert_allclose(found, cumulated[:-1])
 
 
 def test_a_tie_in_the_table_is_decided_by_more_bits() -> None:
     threshold = normals._THRESHOLDS[1]
     assert (normals.cell(threshold - 1), normals.cell(threshold)) == (1, 2)
-    high, low = threshold >> 64, threshold & (2**64 - 1)
+    high, low = threshold >> 128, threshold & (2**128 - 1)
     for more, expected in ((low, 2), (low - 1, 1)):
-        given = iter([[high, 0, 0], [more], [0] * 64])  # k ties; x = 0 and a coin of 0: accepted
+        given = iter(
+            [[high, 0, 0], [more >> 64, more & (2**64 - 1)], [0] * 64]
+        )  # k ties; x = 0 and a coin of 0: accepted
 
         def words(count: int, given: Any = given) -> Any:
             return np.array(next(given)[:count], np.uint64)
@@ -70,21 +72,21 @@ def test_a_tie_in_the_table_is_decided_by_more_bits() -> None:
         assert normals._candidates(1, 20, words)[0] >> 20 == expected
 
 
-@given(st.integers(0, 8), st.integers(0, 2**127 - 1), st.integers(0, 2**128 - 1))
+@given(st.integers(0, 8), st.integers(0, 2**191 - 1), st.integers(0, 2**192 - 1))
 def test_the_slow_comparison_agrees_with_floats_where_they_decide(
     k: int, x: int, coin: int
 ) -> None:
-    y = x / 2**127
-    gap = math.exp(-y * (2 * k + y) / 2) - coin / 2**128
+    y = x / 2**191
+    gap = math.exp(-y * (2 * k + y) / 2) - coin / 2**192
     if abs(gap) > 1e-12:
         assert normals.accepts(k, x, coin) == (gap > 0)
 
 
 def test_the_slow_comparison_decides_what_floats_cannot() -> None:
-    x, k = 2**126, 1  # y = 1/2: exp(-5/8)
+    x, k = 2**190, 1  # y = 1/2: exp(-5/8)
     with localcontext() as context:
-        context.prec = 60
-        exact = Decimal("-0.625").exp() * 2**128
+        context.prec = 80
+        exact = Decimal("-0.625").exp() * 2**192
     assert normals.accepts(k, x, int(exact))
     assert not normals.accepts(k, x, int(exact) + 1)
 

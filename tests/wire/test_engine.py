@@ -21,8 +21,9 @@ from tacit.sampling import PoissonCohort
 from tacit.streams import Stream
 from tacit.tasks.logistic import Logistic
 from tacit.wire import client as wire_client
-from tacit.wire.client import FAILED, REFUSED, Holdings, WireClient
+from tacit.wire.client import FAILED, REFUSED, WireClient
 from tacit.wire.codec import decode, encode
+from tacit.wire.holdings import Holdings
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 

@@ -9,8 +9,8 @@ from tacit.accounting import Budget, Ledger
 from tacit.algorithms import DPFedAvg
 from tacit.data.federation import Federation
 from tacit.tasks.logistic import Logistic
-from tacit.wire.client import Holdings
 from tacit.wire.codec import decode, encode
+from tacit.wire.holdings import Holdings
 
 TASK = Logistic(features=3)
 CENTRAL = DPFedAvg(local_steps=2, local_lr=0.5, clip=0.3, noise=1.5)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from tacit.accounting.events import DpEvent
 from tacit.accounting.gaussian import gdp_eps
@@ -24,6 +25,9 @@ from tacit.accounting.leaves import Leaf, leaves
 from tacit.accounting.pld import pld_epsilon, pure_sum
 from tacit.accounting.renyi import rdp_epsilon, zcdp_epsilon
 from tacit.errors import TacitError
+
+# Of delta, for the distance of drawn noise from its exact law (docs/explanation/secure-sums.md).
+RESERVED: Final = 2.0**-40
 
 _Rule = Callable[[Sequence[Leaf], float, Relation], float]
 
@@ -80,7 +84,7 @@ def epsilon_of(
     parts = leaves(event, relation)
     if delta == 0 and accountant != "pure":
         return pure_sum(parts)
-    return _RULES[accountant](parts, delta, relation)
+    return _RULES[accountant](parts, delta * (1 - RESERVED), relation)
 
 
 def guarantee(

@@ -22,11 +22,18 @@ NoiseFrom = Literal["system", "seed", "unstated"]
 
 SERVER_TRUSTED = "everyone who sees the models (the server itself is trusted)"
 NOBODY_TRUSTED = "the server and everyone who sees the models"
+_ENOUGH = "as long as at least"
 
 
-def observer(trusts_server: bool) -> str:
-    """Against whom a guarantee holds."""
-    return SERVER_TRUSTED if trusts_server else NOBODY_TRUSTED
+def observer(trusts_server: bool, honest: int | None = None, sites: int = 0) -> str:
+    """Against whom a guarantee holds.
+
+    Secure sums are in it if ``honest`` is given: so many of the sites have to follow the protocol.
+    """
+    if honest is None:
+        return SERVER_TRUSTED if trusts_server else NOBODY_TRUSTED
+    whom = SERVER_TRUSTED if trusts_server else "everyone, the server included"
+    return f"{whom}, {_ENOUGH} {honest} of the {sites} sites follow the protocol"
 
 
 _UNITS: dict[str, str] = {
@@ -181,8 +188,11 @@ class Guarantee:
             f"epsilon {rounded_up(self.epsilon)} at delta {rounded_up(self.delta)}",
             f"{self.unit}, {self.relation}",
         ]
-        if self.observer == SERVER_TRUSTED:
+        if self.observer.startswith(SERVER_TRUSTED):
             parts.append("server trusted")
+        if _ENOUGH in self.observer:
+            told = self.observer.partition(f"{_ENOUGH} ")[2]
+            parts.append(told.replace("follow the protocol", "honest"))
         if self.sampled:
             parts.append("secret sample")
         if self.noise_from == "seed":

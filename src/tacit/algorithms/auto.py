@@ -14,6 +14,9 @@ protected against everyone who sees the models; the server is trusted. s1 = 1 / 
 and sends it; a record is protected against the server too. With M silos and N records in all,
 s1 = sqrt(M) / (N mu). With ``noise_at = "aggregate"`` the server is trusted and adds the noise
 once, to the sum over all silos: s1 = 1 / (N mu).
+
+``noise_at = "shares"``, for clients and for records: the same noise in shares, on a secure sum. The
+server is not trusted, and s1 grows by sqrt(n / carriers) only (``secure_sum``).
 """
 
 from __future__ import annotations
@@ -26,12 +29,12 @@ import jax
 
 from tacit import local, tree
 from tacit.accounting.guarantee import Unit
-from tacit.algorithm import ClientData, Message, Moment, Phase
+from tacit.algorithm import ClientData, Message, Moment, Phase, WithSecureSum
 from tacit.algorithms.auto_base import OneGradient, State, with_prior
 from tacit.bounds import Clip, Normalize
 from tacit.errors import TacitError
 from tacit.population import Population
-from tacit.release import Release, gaussian_noise
+from tacit.release import At, Release, gaussian_noise
 from tacit.sampling import Cohort, FullBatch, FullCohort
 from tacit.schedules.auto import FEW
 from tacit.tasks.base import Params, Record, Task
@@ -42,11 +45,11 @@ _ENOUGH_RECORDS, _MANY_STEPS = 5, 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Auto(OneGradient):
+class Auto(OneGradient, WithSecureSum):
     """Normalised gradients of clients or records; the server or each silo adds the noise."""
 
     protects: Unit = "client"
-    noise_at: Literal["silo", "aggregate"] | None = None  # records: at their silo if not given
+    noise_at: Literal["silo", "aggregate", "shares"] | None = None  # records: at their silo
     local_steps: AtLeastOne | None = None  # by the rule if not given
     local_lr: Positive = 1.0
     floor: ZeroToOne = 0.02  # gradients below this norm are sent shorter than 1; 0 sends all at 1
@@ -70,8 +73,9 @@ class Auto(OneGradient):
         return Release(
             bound=Clip(1.0) if self._has_floor else Normalize(1.0),
             mechanism=gaussian_noise(self.noise),
-            at="aggregate" if self._trusts_server else "step",
+            at=self._at,
             unit=self.protects,
+            trust=self.secure_sum,
         )
 
     @property
@@ -79,14 +83,18 @@ class Auto(OneGradient):
         """The noise over the expected cohort, or over its records, drawn once or by every silo."""
         population = self.known.population
         expected = self.cohort.expected(population.clients)
-        if self.protects == "client":
-            return self.noise / expected
-        root = expected if self._trusts_server else math.sqrt(expected)
-        return self.noise / root * population.sums_to_mean
+        if self._at == "step":
+            return self.noise / math.sqrt(expected) * population.sums_to_mean
+        summed = self.noise / expected
+        if self._at == "shares":
+            summed *= self.secure_sum.excess(population.clients)
+        return summed if self.protects == "client" else summed * population.sums_to_mean
 
     @property
-    def _trusts_server(self) -> bool:
-        return self.protects == "client" or self.noise_at == "aggregate"
+    def _at(self) -> At:
+        if self.noise_at == "shares":
+            return "shares"
+        return "aggregate" if self.protects == "client" or self.noise_at == "aggregate" else "step"
 
     @property
     def few(self) -> bool:

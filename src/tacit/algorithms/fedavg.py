@@ -7,9 +7,11 @@
 
 Protected: a whole client. With ``noise_at = "aggregate"`` the server adds the noise once to the sum
 (central: against everyone who sees the models, the server being trusted); Poisson cohorts amplify.
-With ``noise_at = "message"`` every client adds noise to its own update (local: against the server
-too); then who takes part hides nothing. ``contraction`` spreads the noise over the rounds as
-dynamic LDP does, at the same total price. Without noise it is FedAvg; the guarantee says so.
+With ``noise_at = "shares"`` every client adds a share of the same noise, and the server sees only
+the sum (see ``secure_sum``). With ``noise_at = "message"`` every client adds noise to its own
+update (local: against the server too); then who takes part hides nothing. ``contraction`` spreads
+the noise over the rounds as dynamic LDP does, at the same total price. Without noise it is FedAvg;
+the guarantee says so.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from tacit.algorithm import (
     Phase,
     Problem,
     ServerState,
+    WithSecureSum,
 )
 from tacit.algorithms.server import ServerOptimizer, server_optimizer
 from tacit.bounds import Clip, Unbounded
@@ -102,12 +105,12 @@ class FedAvg(Algorithm):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPFedAvg(FedAvg):
+class DPFedAvg(FedAvg, WithSecureSum):
     """FedAvg with clipped updates and Gaussian noise: one client is protected."""
 
     clip: Positive = 1.0
     noise: float = 0.0
-    noise_at: Literal["aggregate", "message"] = "aggregate"
+    noise_at: Literal["aggregate", "shares", "message"] = "aggregate"
     contraction: float | None = None  # spread the noise as the dynamic allocation does
 
     def __post_init__(self) -> None:
@@ -120,7 +123,9 @@ class DPFedAvg(FedAvg):
     def release(self) -> Release:
         """The clipped update; the server adds noise to the sum, or the client to its update."""
         mechanism = gaussian_noise(self.levels if self.noise else 0.0)
-        return Release(bound=Clip(self.clip), mechanism=mechanism, at=self.noise_at)
+        return Release(
+            bound=Clip(self.clip), mechanism=mechanism, at=self.noise_at, trust=self.secure_sum
+        )
 
     @property
     def levels(self) -> Levels:

@@ -6,6 +6,7 @@ and Hasegawa, arXiv:2504.09850).
 
     trust           what is sent                     mean squared norm
     central         D; the server adds the noise    one more noisy scalar: the two are ONE Gaussian
+    shares          D in a secure sum               the same, in the same sum
     local           D + N(0, sigma^2)                mean |c_i|^2 - d sigma^2   (post-processing)
     local-privunit  PrivUnit direction, ScalarDP     mean of the length's estimate (post-processing)
 
@@ -27,7 +28,7 @@ from jax import Array
 
 from tacit import local, tree
 from tacit.accounting.guarantee import Relation
-from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase
+from tacit.algorithm import ClientData, Message, Moment, Phase, WithSecureSum
 from tacit.bounds import Bound, Clip, ClipScalar, Normalize
 from tacit.mechanisms import PrivUnit
 from tacit.mechanisms.privunit import GammaRule
@@ -38,7 +39,7 @@ from tacit.tasks.base import Params, Task
 from tacit.tree import Tree
 from tacit.validation import AtLeastOne, OneOrMore, Positive
 
-Trust = Literal["central", "local", "local-privunit"]
+Trust = Literal["central", "shares", "local", "local-privunit"]
 
 
 class State(NamedTuple):
@@ -51,7 +52,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPFedEXP(Algorithm):
+class DPFedEXP(WithSecureSum):
     """Extrapolated server steps on clipped, noisy updates."""
 
     trust: Trust = "central"
@@ -79,8 +80,13 @@ class DPFedEXP(Algorithm):
         if self.trust == "local-privunit":
             whole = PrivUnit(self.eps0, self.eps1, self.eps2, self.gamma)
             mechanism = whole.scaled(self.noise) if self.noise else whole
-        at: At = "aggregate" if self.trust == "central" else "message"
-        return Release(bound=bound, mechanism=mechanism, at=at)
+        return Release(bound=bound, mechanism=mechanism, at=self._at, trust=self.secure_sum)
+
+    @property
+    def _at(self) -> At:
+        if self.trust == "shares":
+            return "shares"
+        return "aggregate" if self.trust == "central" else "message"
 
     def phases(self, task: Task, population: Population) -> tuple[Phase, ...]:
         """One exchange: the update, and what the step size needs."""
@@ -111,7 +117,9 @@ class DPFedEXP(Algorithm):
             expected = self.cohort.expected(population.clients)
             level = self.scalar_noise or _dimension(task) * self.noise**2 / expected
         bound = ClipScalar(self.clip**2)
-        return Release(bound=bound, mechanism=gaussian_noise(level), at="aggregate")
+        return Release(
+            bound=bound, mechanism=gaussian_noise(level), at=self._at, trust=self.secure_sum
+        )
 
     def move(self, state: State, mean: Message) -> State:
         """Extrapolate along the mean update."""

@@ -7,7 +7,8 @@ Sanghavi and Dhillon, "Differentially Private Federated Learning with Normalized
     server   w -= beta_k (1/r) (sum + N(0, (z C)^2)),   beta_k = ratio * eta_k, momentum
 
 Protected: a whole client, against everyone who sees the models; the server is trusted, because it
-adds the noise, once and independently of who has come, and divides by the expected cohort r.
+adds the noise, once and independently of who has come, and divides by the expected cohort r. With
+``noise_at = "shares"`` every client adds a share of it, and the server sees only the sum.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from jax import Array
 
 from tacit import local, tree
-from tacit.algorithm import Algorithm, ClientData, Message, Moment, Phase
+from tacit.algorithm import ClientData, Message, Moment, Phase, WithSecureSum
 from tacit.algorithms.output import Output, Outputs
 from tacit.bounds import Clip, Normalize
 from tacit.population import Population
@@ -39,7 +40,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPNormFedAvg(Algorithm):
+class DPNormFedAvg(WithSecureSum):
     """FedAvg with normalised (or clipped) sums of local gradients and central noise."""
 
     bound: Literal["normalize", "clip"] = "normalize"
@@ -53,6 +54,7 @@ class DPNormFedAvg(Algorithm):
     clients_per_round: Cohort = field(default_factory=FullCohort)
     output: Output = "last"
     average_rounds: int = 5
+    noise_at: Literal["aggregate", "shares"] = "aggregate"
     noise: float = 0.0
     uses_problem: ClassVar[bool] = True  # the output depends on the number of rounds
     probed: ClassVar[str | None] = "gradients"
@@ -65,9 +67,14 @@ class DPNormFedAvg(Algorithm):
 
     @property
     def release(self) -> Release:
-        """The bounded sum of a client's gradients; the server adds noise to their sum."""
+        """The bounded sum of a client's gradients; the noise is on the sum over clients."""
         bound = Normalize(self.scale) if self.bound == "normalize" else Clip(self.scale)
-        return Release(bound=bound, mechanism=gaussian_noise(self.noise), at="aggregate")
+        return Release(
+            bound=bound,
+            mechanism=gaussian_noise(self.noise),
+            at=self.noise_at,
+            trust=self.secure_sum,
+        )
 
     def phases(self, task: Task, population: Population) -> tuple[Phase, ...]:
         """One exchange: the sum of local gradients."""

@@ -1,4 +1,5 @@
-"""DP-SCAFFOLD for clients: the noise is on the message, or on the sum of messages.
+"""DP-SCAFFOLD for clients: the noise is on the message, or on the sum of messages (added by the
+server, or in shares by the clients).
 
     server   sends x and c
     client   y = x; K times: y -= eta (gradient(y) - c_i + c);  sends Dy = y - x, clipped
@@ -25,7 +26,7 @@ from typing import Literal
 import jax.numpy as jnp
 
 from tacit import local, tree
-from tacit.algorithm import ClientData, Message, Moment, Phase
+from tacit.algorithm import ClientData, Message, Moment, Phase, WithSecureSum
 from tacit.algorithms.scaffold import Scaffold, State, model_and_control
 from tacit.bounds import Clip
 from tacit.errors import TacitError
@@ -38,10 +39,10 @@ from tacit.tasks.base import Params, Task
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClientDPScaffold(Scaffold):
+class ClientDPScaffold(Scaffold, WithSecureSum):
     """SCAFFOLD with clipped, noisy updates: one client is protected."""
 
-    noise_at: Literal["aggregate", "message"] = "message"
+    noise_at: Literal["aggregate", "shares", "message"] = "message"
     controls: Literal["summed", "shortened"] = "summed"
     mechanism: Literal["gaussian", "privunit"] = "gaussian"
     gamma: GammaRule = "exact"
@@ -64,7 +65,9 @@ class ClientDPScaffold(Scaffold):
         if self.mechanism == "privunit":
             whole = PrivUnit(self.eps0, self.eps1, self.eps2, self.gamma)
             mechanism = whole.scaled(self.noise) if self.noise else whole
-        return Release(bound=Clip(self.clip), mechanism=mechanism, at=self.noise_at)
+        return Release(
+            bound=Clip(self.clip), mechanism=mechanism, at=self.noise_at, trust=self.secure_sum
+        )
 
     def phases(self, task: Task, population: Population) -> tuple[Phase, ...]:
         """One exchange: corrected local steps; both control variates follow from the update."""

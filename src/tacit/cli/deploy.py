@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,6 +37,10 @@ def init(
         float | None,
         typer.Option(help="Release the accuracy at the end with this standard deviation."),
     ] = None,
+    keys: Annotated[
+        Path | None,
+        typer.Option(help="Folder of NAME.toml, the public keys that the sites have made."),
+    ] = None,
     insecure: Annotated[
         bool, typer.Option("--insecure", help="No TLS and no authentication: for tests only.")
     ] = False,
@@ -44,6 +49,7 @@ def init(
     """Create the folders of a federation: certificates, keys, and one folder for each party."""
     from tacit.deployment.setup.folders import make_federation
     from tacit.deployment.setup.from_config import wanted
+    from tacit.deployment.setup.keys import read_public
     from tacit.deployment.setup.private_files import own_files_only
 
     own_files_only()
@@ -56,6 +62,8 @@ def init(
         evaluation=evaluation,
         insecure=insecure,
     )
+    if keys is not None:
+        asked = replace(asked, keys=read_public(keys, asked.sites))
     public = make_federation(folder, asked)
     delta = _delta(public)
     if json:

@@ -1,4 +1,4 @@
-"""``tacit site``: the spent and remaining budget of a site, and the cost of the announced run."""
+"""``tacit site``: the keys of a site, its budget, and the cost of the announced run."""
 
 from __future__ import annotations
 
@@ -29,6 +29,28 @@ def budget(folder: Folder, json: Json = False) -> None:
         f" {found['delta']:g} is spent, in {found['charges']} charges."
     )
     show.sentence(found["sentence"])
+
+
+@app.command()
+def keys(
+    folder: Annotated[Path, typer.Argument(help="A new folder for the keys.", metavar="DIR")],
+    name: Annotated[str, typer.Option(help="The name of the site in the federation.")],
+    json: Json = False,
+) -> None:
+    """Make the keys of a site where they stay; only their public halves are sent."""
+    from tacit.deployment.setup.keys import PUBLIC, SIGNING, make_site
+    from tacit.deployment.setup.private_files import own_files_only, private_folder
+    from tacit.errors import ConfigError
+
+    own_files_only()
+    if (folder / SIGNING).exists():
+        raise ConfigError(f"{folder} has keys already: choose a new folder.")
+    public = make_site(private_folder(folder), name)
+    if json:
+        show.as_json({"name": name, "signing": public.signing, "file": str(folder / PUBLIC)})
+        return
+    show.sentence(f"Send {folder / PUBLIC} to the coordinator, as {name}.toml; keep the rest.")
+    show.sentence(f"Signing key, to compare by telephone: {public.signing}")
 
 
 @app.command()

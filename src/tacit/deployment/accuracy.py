@@ -1,7 +1,7 @@
 """The accuracy of a model on the sites' own records, as a separate release with its own charge.
 
     client   a = mean over its records of 1 if the model is right, else 0      (a number in [0, 1])
-    server   mean of a over the sites; over all records, where a trusted server protects records
+    server   mean of a over the sites; over all records, where the noise is on their sum
 
 It has the same unit, relation and observer as the training before it. The noise follows from public
 sizes, such that the mean over the sites has a given standard deviation.
@@ -10,7 +10,7 @@ sizes, such that the mean over the sites has a given standard deviation.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import jax.numpy as jnp
 from jax import Array
@@ -24,15 +24,14 @@ from tacit.algorithm import (
     Moment,
     Phase,
     ServerState,
-    releases,
-    trusts_server,
-    unit_of,
 )
 from tacit.bounds import ClipScalar
 from tacit.errors import ConfigError
 from tacit.mechanisms import Gaussian
 from tacit.population import Population
+from tacit.preludes.base import protection_of
 from tacit.release import At, Release
+from tacit.secure_sum import SecureSum
 from tacit.tasks.base import HostRecords, Params, Record, Task
 from tacit.tree import Tree
 
@@ -46,6 +45,7 @@ class PrivateAccuracy(Algorithm):
     noise: float
     unit: Unit
     at: At
+    trust: SecureSum = field(default_factory=SecureSum)
     training: Algorithm
 
     @classmethod
@@ -53,24 +53,21 @@ class PrivateAccuracy(Algorithm):
         cls, training: Algorithm, task: Task, population: Population, error: float
     ) -> PrivateAccuracy:
         """A release with the unit and relation of this training, with deviation ``error``."""
-        found = releases(training, task, population)
-        unit = unit_of(found)
-        at: At = "step" if unit == "record" else "message"
-        if trusts_server(found):
-            at = "aggregate"
-        clients = population.clients
-        per_noise = {
-            "step": math.sqrt(sum(n**-2 for n in population.sizes)) / clients,
-            "message": 1 / math.sqrt(clients),
-            "aggregate": 1 / (population.records if unit == "record" else clients),
-        }
-        return cls(
-            noise=error / per_noise[at],
-            unit=unit,
-            at=at,
-            relation=training.relation,
-            training=training,
+        protection = protection_of(training, task, population)
+        unscaled = cls(
+            noise=1.0, relation=training.relation, training=training, **protection._asdict()
         )
+        return replace(unscaled, noise=error / unscaled.spread(population))
+
+    def spread(self, population: Population) -> float:
+        """The standard deviation of the noise on the released accuracy."""
+        clients, release = population.clients, self.release
+        if release.summed:
+            units = population.records if self.unit == "record" else clients
+            return self.noise * release.excess(clients) / units
+        if self.at == "message":
+            return self.noise / math.sqrt(clients)
+        return self.noise * math.sqrt(sum(n**-2 for n in population.sizes)) / clients
 
     def prepared(self, records: HostRecords) -> HostRecords:
         """The records in the form that training used."""
@@ -80,7 +77,11 @@ class PrivateAccuracy(Algorithm):
     def release(self) -> Release:
         """A sum of numbers between 0 and 1."""
         return Release(
-            bound=ClipScalar(1.0), mechanism=Gaussian(self.noise), at=self.at, unit=self.unit
+            bound=ClipScalar(1.0),
+            mechanism=Gaussian(self.noise),
+            at=self.at,
+            unit=self.unit,
+            trust=self.trust,
         )
 
     def phases(self, task: Task, population: Population) -> tuple[Phase, ...]:

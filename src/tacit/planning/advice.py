@@ -183,10 +183,9 @@ def _last_level(release: Release) -> float:
 def _ratio(release: Release, noise: float, problem: Problem, cohort: Cohort) -> float:
     root = math.sqrt(problem.dimension)
     clients = cohort.expected(problem.population.clients)
-    if release.by_record:
-        return noise * root / problem.population.records
-    if release.at == "aggregate":
-        return noise * root / clients
+    if release.summed:
+        units = problem.population.records if release.by_record else clients
+        return noise * root * release.excess(problem.population.clients) / units
     if release.at == "message":
         return noise * root / math.sqrt(clients)
     batch = float(release.batch.expected(problem.population.smallest))

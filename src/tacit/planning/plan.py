@@ -13,7 +13,7 @@ from typing import Any
 from tacit.accounting import Budget, DpEvent, Guarantee, compose, guarantee, repeated
 from tacit.accounting.calibration import Part, calibrate_split
 from tacit.accounting.calibration import calibrate as least_noise
-from tacit.accounting.events import Poisson, SamplingScheme, Turns
+from tacit.accounting.events import Everyone, Poisson, SamplingScheme, Turns
 from tacit.accounting.gaussian import gdp_mu
 from tacit.accounting.guarantee import NoiseFrom, Relation, Unit
 from tacit.algorithm import Algorithm, Phase, Problem, observer_of, releases, unit_of
@@ -50,6 +50,7 @@ class Plan:
         object.__setattr__(self, "rounds", rounds)
         object.__setattr__(self, "algorithm", planned)
         object.__setattr__(self, "_phases", planned.phases(self.task, self.population))
+        self._check_secure_sums()
         summed = [p for p in self._phases if any(r.at == "aggregate" for r in p.releases.values())]
         if len(summed) > 1 and isinstance(charged_cohort(self._cohort, self.unit), Poisson):
             raise TacitError(
@@ -82,7 +83,20 @@ class Plan:
     @property
     def observer(self) -> str:
         """Against whom."""
-        return observer_of(releases(self.algorithm, self.task, self.population))
+        found = releases(self.algorithm, self.task, self.population)
+        return observer_of(found, self.population.clients)
+
+    def _check_secure_sums(self) -> None:
+        for phase in self._phases:
+            if not phase.secure:
+                continue
+            if not isinstance(self._cohort, Everyone):
+                raise TacitError(
+                    "a secure sum is over all clients, because enough of those in it must be"
+                    " honest: leave cohort_rate, cohort_size and cohort_groups out."
+                )
+            for release in phase.releases.values():
+                release.trust.check(self.population.clients)
 
     @property
     def opening_round(self) -> int:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from tacit.accounting.guarantee import Unit
 from tacit.algorithm import Algorithm, releases, trusts_server, unit_of
 from tacit.population import Population
 from tacit.release import At
+from tacit.secure_sum import SecureSum
 from tacit.tasks.base import HostRecords, Task
 
 Released = Mapping[str, Any]  # plain numbers and lists, as they are kept in the run's folder
@@ -47,10 +48,21 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def place_of(training: Algorithm, task: Task, population: Population) -> tuple[Unit, At]:
-    """The unit of a training and where a release with the same protection draws its noise."""
+class Protection(NamedTuple):
+    """Whom a release protects, and where it draws its noise."""
+
+    unit: Unit
+    at: At
+    trust: SecureSum = SecureSum()
+
+
+def protection_of(training: Algorithm, task: Task, population: Population) -> Protection:
+    """The protection of one more release that is no weaker than that of a training."""
     found = releases(training, task, population)
     unit = unit_of(found)
     if trusts_server(found):
-        return unit, "aggregate"
-    return unit, "step" if unit == "record" else "message"
+        return Protection(unit, "aggregate")
+    for release in found.values():
+        if release.at == "shares":
+            return Protection(unit, "shares", release.trust)
+    return Protection(unit, "step" if unit == "record" else "message")

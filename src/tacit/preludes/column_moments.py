@@ -8,7 +8,8 @@
 For any v in [-1, 1] the pair (v, 1 - v^2) has norm at most 1, so d columns have a contribution of
 norm at most sqrt(d): one release serves both moments. It protects whom the training that follows
 protects, in the same sense and against the same observer: a record (noise on the sum over each
-client's records) or a client (noise on its message, or on the sum over clients). Every client
+client's records, or over all records) or a client (noise on its message, or on the sum over
+clients). Every client
 counts the same, whatever its size. All clients take part, once.
 """
 
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import jax
@@ -36,9 +37,10 @@ from tacit.algorithm import (
 from tacit.bounds import Clip
 from tacit.errors import TacitError
 from tacit.population import Population
-from tacit.preludes.base import Prelude, Released, is_number, place_of
+from tacit.preludes.base import Prelude, Released, is_number, protection_of
 from tacit.release import At, Release, gaussian_noise
 from tacit.released_scaling import Scaling, Waiting, rescaled
+from tacit.secure_sum import SecureSum
 from tacit.tasks.base import HostRecords, Params, Record, Task
 from tacit.tree import Tree
 
@@ -54,6 +56,7 @@ class PrivateMoments(Prelude):
     columns: tuple[Waiting, ...]
     unit: Unit = "client"
     at: At = "aggregate"
+    trust: SecureSum = field(default_factory=SecureSum)
     noise: float = 0.0
     file: ClassVar[str] = "scaling.json"
 
@@ -71,8 +74,8 @@ class PrivateMoments(Prelude):
         columns: Sequence[Waiting],
     ) -> Self:
         """The release that protects whom this training protects, against the same observer."""
-        unit, at = place_of(training, task, population)
-        return cls(columns=tuple(columns), unit=unit, at=at, relation=training.relation)
+        protection = protection_of(training, task, population)
+        return cls(columns=tuple(columns), relation=training.relation, **protection._asdict())
 
     @property
     def release(self) -> Release:
@@ -82,17 +85,20 @@ class PrivateMoments(Prelude):
             mechanism=gaussian_noise(self.noise),
             at=self.at,
             unit=self.unit,
+            trust=self.trust,
         )
 
     def spread(self, population: Population) -> float:
         """The standard deviation of the noise on each released moment: a public number."""
-        clients, records = population.clients, population.records
-        per_client = {
-            "aggregate": 1 / (records if self.unit == "record" else clients),
-            "message": 1 / math.sqrt(population.clients),
-            "step": math.sqrt(sum(n**-2 for n in population.sizes)) / population.clients,
-        }
-        return self.noise * self.release.bound.radius * per_client[self.at]
+        clients, release = population.clients, self.release
+        if release.summed:
+            units = population.records if self.unit == "record" else clients
+            scale = release.excess(clients) / units
+        elif self.at == "message":
+            scale = 1 / math.sqrt(clients)
+        else:
+            scale = math.sqrt(sum(n**-2 for n in population.sizes)) / clients
+        return self.noise * release.bound.radius * scale
 
     def phases(self, task: Task, population: Population) -> tuple[Phase, ...]:
         """One exchange: every client's moments."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import jax
@@ -34,9 +34,10 @@ from tacit.algorithm import (
 from tacit.bounds import Clip, Normalize
 from tacit.errors import TacitError
 from tacit.population import Population
-from tacit.preludes.base import Prelude, Released, is_number, place_of
+from tacit.preludes.base import Prelude, Released, is_number, protection_of
 from tacit.record_maps import centred_rows, with_x
 from tacit.release import At, Release, gaussian_noise
+from tacit.secure_sum import SecureSum
 from tacit.tasks.base import HostRecords, Params, Record, Task, flat_rows
 from tacit.tree import Tree
 
@@ -51,14 +52,15 @@ class PrivateMean(Prelude):
     features: int
     unit: Unit = "client"
     at: At = "aggregate"
+    trust: SecureSum = field(default_factory=SecureSum)
     noise: float = 0.0
     file: ClassVar[str] = "centre.json"
 
     @classmethod
     def before(cls, training: Algorithm, task: Task, population: Population, features: int) -> Self:
         """The release that protects whom this training protects, against the same observer."""
-        unit, at = place_of(training, task, population)
-        return cls(features=features, unit=unit, at=at, relation=training.relation)
+        protection = protection_of(training, task, population)
+        return cls(features=features, relation=training.relation, **protection._asdict())
 
     @property
     def release(self) -> Release:
@@ -68,17 +70,18 @@ class PrivateMean(Prelude):
             mechanism=gaussian_noise(self.noise),
             at=self.at,
             unit=self.unit,
+            trust=self.trust,
         )
 
     def spread(self, population: Population) -> float:
         """The standard deviation of the noise on each number of the mean: public."""
-        clients, records = population.clients, population.records
-        scale = {
-            "aggregate": 1 / (records if self.unit == "record" else clients),
-            "message": 1 / math.sqrt(clients),
-            "step": math.sqrt(clients) / records,
-        }
-        return self.noise * scale[self.at]
+        clients, release = population.clients, self.release
+        if release.summed:
+            units = population.records if self.unit == "record" else clients
+            return self.noise * release.excess(clients) / units
+        if self.at == "message":
+            return self.noise / math.sqrt(clients)
+        return self.noise * math.sqrt(clients) / population.records
 
     def share(self, mu: float, population: Population) -> float:
         """From a quarter to half of mu: what keeps the noise near half the length of a record.

@@ -107,11 +107,19 @@ def _auto_like(variant: Variant) -> dict[str, Any]:
     algorithm = registry.make(method.name, **method.options)
     release = getattr(algorithm, "release", None)
     if release is not None and release.unit == "record":
-        trusted = {"noise_at": "aggregate"} if release.by_record else {}
+        trusted = _noise_on_sum(release) if release.by_record else {}
         return {"name": "auto", "protects": "record", "relation": algorithm.relation, **trusted}
     if release is not None and release.at == "message":
         return {"name": "auto-local", "centre": "private"}
-    return {"name": "auto", "relation": algorithm.relation}
+    trusted = _noise_on_sum(release) if release is not None and release.at == "shares" else {}
+    return {"name": "auto", "relation": algorithm.relation, **trusted}
+
+
+def _noise_on_sum(release: Any) -> dict[str, Any]:
+    """The options for noise in the same place, with the same trust."""
+    options = {"noise_at": release.at, "dropouts": release.trust.dropouts or None}
+    options["honest"] = release.trust.honest
+    return {key: value for key, value in options.items() if value is not None}
 
 
 def shares(variants: Sequence[Variant], seeds: int, jobs: int) -> list[Share]:

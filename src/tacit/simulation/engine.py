@@ -171,8 +171,9 @@ class Simulator:
         with precision(self.dtype):
             number = jnp.asarray(round_, jnp.int32)
             sums = self._probe(state.server, state.clients, self._data, self._stream, number)
-            expected = self.algorithm.cohort.expected(self.federation.clients)
-            found = ratios(sums, phase.releases[field], expected, round_)
+            clients = self.federation.clients
+            expected = self.algorithm.cohort.expected(clients)
+            found = ratios(sums, phase.releases[field], clients, expected, round_)
             return {name: float(value) for name, value in found.items()}
 
     def report(self, state: RunState) -> dict[str, float]:

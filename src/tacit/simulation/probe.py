@@ -40,7 +40,7 @@ def silent(phase: Phase, field: str) -> Phase:
 
 
 def ratios(
-    sums: dict[str, Any], release: Release, expected: float, round_: int
+    sums: dict[str, Any], release: Release, clients: int, expected: float, round_: int
 ) -> dict[str, Array | float]:
     """The norms of the mean message and of its noise, their ratio, and FedEXP's noise-free step."""
     mean_sq = tree.squared_norm(sums["value"]) / expected**2
@@ -51,9 +51,10 @@ def ratios(
         "target_step": jnp.maximum(1.0, spread / jnp.maximum(mean_sq, 1e-30)),
     }
     if isinstance(release.mechanism, Gaussian):
-        people = expected if release.at == "aggregate" else math.sqrt(expected)
+        people = expected if release.summed else math.sqrt(expected)
         size = math.sqrt(tree.size(sums["value"]))
-        noise = release.mechanism.level(round_) * release.bound.radius * size / people
+        level = release.mechanism.level(round_) * release.excess(clients)
+        noise = level * release.bound.radius * size / people
         if noise > 0:
             found |= {"noise": noise, "signal_to_noise": signal / noise}
     return found

@@ -22,29 +22,21 @@ from tacit.mechanisms.normals import REACH
 from tacit.release import Release
 from tacit.tree import Tree
 from tacit.wire.client import FAILED, REFUSED
-from tacit.wire.codec import WireError, decode
+from tacit.wire.codec import Message, WireError, decode
 
 _NO = "its budget does not cover the round"
 _REASONS: Mapping[Any, str] = {
     "run": "its copy of the run differs from the one that was announced",
     "policy": "its policy does not allow this run",
     "unprepared": "it has not received the release from before the first round",
-    "trust": "it does not trust the server to add the noise",
+    "trust": "it does not trust the server, or enough of the sites",
 }
 _ROUNDING = 1 + 2.0**-18
 
 
 def arrived(reply: bytes | None, phase: Phase, round_: int, like: Tree, records: int) -> Tree:
     """The checked reply of a client with ``records`` records, or a WireError with the reason."""
-    if reply is None:
-        raise WireError("no reply.")
-    message = decode(reply)
-    if message.kind == REFUSED:
-        raise WireError(f"the client refused: {_REASONS.get(message.meta.get('reason'), _NO)}.")
-    if message.kind == FAILED:
-        raise WireError("the client failed.")
-    if message.kind != phase.name or message.meta.get("round") != round_:
-        raise WireError("a reply to another request.")
+    message = heard(reply, phase.name, round_)
     value = tree.from_named(message.fields, like)
     if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(value)):
         raise WireError("a reply with numbers that are not finite.")
@@ -53,12 +45,26 @@ def arrived(reply: bytes | None, phase: Phase, round_: int, like: Tree, records:
     return _recomputed(phase, value)
 
 
+def heard(reply: bytes | None, kind: str, round_: int) -> Message:
+    """The reply to a request of this kind, or a WireError with the reason why there is none."""
+    if reply is None:
+        raise WireError("no reply.")
+    message = decode(reply)
+    if message.kind == REFUSED:
+        raise WireError(f"the client refused: {_REASONS.get(message.meta.get('reason'), _NO)}.")
+    if message.kind == FAILED:
+        raise WireError("the client failed.")
+    if message.kind != kind or message.meta.get("round") != round_:
+        raise WireError("a reply to another request.")
+    return message
+
+
 def _check_bound(value: Tree, release: Release, round_: int, records: int) -> None:
     entries = [np.ravel(leaf).astype(np.float64) for leaf in jax.tree.leaves(value)]
     flat = np.concatenate(entries)
     largest = float(np.abs(flat).max(initial=0.0))
     radius = release.bound.radius
-    if release.at == "aggregate":
+    if release.summed:
         limit = radius * (records if release.by_record else 1)
         # The largest entry first: a square could overflow.
         if largest > limit or largest * np.linalg.norm(flat / (largest or 1.0)) > limit * _ROUNDING:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -32,35 +31,19 @@ from tacit.mechanisms.rounded import exact_noise
 from tacit.population import Population
 from tacit.precision import Precision, cast, precision
 from tacit.release import PLACES, At
+from tacit.secure_aggregation.party import Identity
 from tacit.streams import Stream
 from tacit.tasks.base import Task
 from tacit.tree import Tree
 from tacit.wire.codec import Message, WireError, decode, encode
+from tacit.wire.holdings import Holdings
 from tacit.wire.memory import Kept, Memory, Pending
-from tacit.wire.shapes import from_fields, sent_shapes
+from tacit.wire.secure_client import SecureClient
+from tacit.wire.secure_sum import KEYS, phase_of, without_shares
+from tacit.wire.shapes import from_fields, reply_shapes, sent_shapes
 
 REFUSED, FAILED = "refused", "failed"
 LARGEST = 2.0**40  # of any number that a server may send
-
-
-Covered = Callable[[DpEvent, int, str], bool]
-
-
-@dataclass(frozen=True)
-class Holdings:
-    """The ledger that a client charges, and its budget.
-
-    ``places`` says which noise is charged: the client's own, or also the server's. ``covered``
-    decides whether an event of a round and phase fits the budget, faster than the full accounting.
-    ``prepaid`` are the rounds and phases with secret cohorts that were charged as a whole. Each of
-    them may be answered once; any other request is charged without amplification by sampling.
-    """
-
-    ledger: Ledger | None = None
-    budget: Budget | None = None
-    places: tuple[At, ...] = ("step", "message")
-    covered: Covered | None = None
-    prepaid: set[tuple[int, str]] | None = None
 
 
 class OwnFaultError(TacitError):
@@ -84,6 +67,7 @@ class WireClient:
         run: str = "run",
         memory: Memory | None = None,
         exact: bool = False,
+        identity: Identity | None = None,
     ) -> None:
         self.algorithm, self.task, self.index = algorithm, task, index
         self.dtype, self.run = dtype, run
@@ -103,6 +87,9 @@ class WireClient:
             self._state, self._pending = kept
         self._program = (algorithm, task, population)
         self._exact = exact  # noise from the operating system, on a grid
+        self._secure: SecureClient | None = None
+        if exact and any(phase.secure for _, phase in self._phases.values()):
+            self._secure = SecureClient(identity, index, run, population)
         self._attempts: Counter[tuple[int, int]] = Counter()
 
     def answer(self, request: bytes) -> bytes:
@@ -124,12 +111,19 @@ class WireClient:
             return encode(FAILED, {}, {"round": number})
 
     def _answer(self, asked: Message, round_: int) -> bytes:
-        if asked.kind not in self._phases:
-            raise WireError(f"this algorithm has no phase {asked.kind!r}.")
-        number, phase = self._phases[asked.kind]
-        sent = from_fields(asked.fields, _sent_shapes(*self._program, number, self.dtype))
-        _check_range(asked.fields)
+        name = phase_of(asked)
+        if name not in self._phases:
+            raise WireError(f"this algorithm has no phase {name!r}.")
+        number, phase = self._phases[name]
+        secure = self._secure if phase.secure else None
+        if asked.kind != name:
+            return self._about_sum(asked, round_, phase)
+        fields, sealed = without_shares(asked.fields)
+        sent = from_fields(fields, _sent_shapes(*self._program, number, self.dtype))
+        _check_range(fields)
         self._exchange(asked, round_, number)
+        if secure is not None:
+            secure.receive(phase, round_, sealed)
         self._settle(asked)
         charge = self._charge(phase, round_)
         try:
@@ -145,13 +139,32 @@ class WireClient:
         released, state = _worker(*self._program, number, self._exact)(
             self._state, self._data, sent, jnp.asarray(round_, jnp.int32), *keys
         )
-        reply = encode(phase.name, tree.to_named(released), {"round": round_})
+        fields: Mapping[str, Any] = tree.to_named(released)
+        if self._secure is not None and phase.secure:
+            fields = self._secure.masked(phase, released)
+        reply = encode(phase.name, fields, {"round": round_})
         self._pending = Pending(self._exchange(asked, round_, number), state)
         if self._memory is not None:
             self._memory.write(Kept(self._state, self._pending))
         if self.holdings.ledger is not None and charge is not None:
             self.holdings.ledger.done(charge)
         return reply
+
+    def _about_sum(self, asked: Message, round_: int, phase: Phase) -> bytes:
+        """A step of a secure sum that touches no record."""
+        if self._secure is None:
+            raise WireError(f"the phase {phase.name!r} is no secure sum.")
+        if asked.kind == KEYS:
+            return self._secure.keys(phase, round_, self._shapes(phase))
+        return self._secure.answer(asked, round_)
+
+    def _shapes(self, phase: Phase) -> dict[str, Tree]:
+        """The shapes of a reply, from the public shape of a record."""
+        record = {
+            name: jax.ShapeDtypeStruct(column.shape[1:], column.dtype)
+            for name, column in self._data.records.items()
+        }
+        return reply_shapes(self.algorithm, self.task, phase, record)
 
     def _exchange(self, asked: Message, round_: int, number: int) -> int:
         """The server's number for this exchange; a repeated round has a new number."""

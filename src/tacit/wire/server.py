@@ -21,6 +21,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from jax import Array
 
 from tacit import tree
@@ -33,12 +34,16 @@ from tacit.mechanisms.rounded import exact_noise
 from tacit.population import Population
 from tacit.precision import Precision, precision
 from tacit.release import charged_cohort
+from tacit.secure_aggregation.collector import Collector
+from tacit.secure_aggregation.statements import SessionError
 from tacit.streams import Stream
 from tacit.tasks.base import Params, Task
 from tacit.tree import Tree
 from tacit.wire.arrival import arrived
-from tacit.wire.client import Covered
 from tacit.wire.codec import Scalar, encode
+from tacit.wire.holdings import Covered
+from tacit.wire.secure_server import SecureRound
+from tacit.wire.secure_sum import context_of
 from tacit.wire.shapes import RecordShapes, reply_shapes, to_fields
 
 Ask = Callable[[Mapping[int, bytes]], Mapping[int, bytes | None]]
@@ -56,10 +61,12 @@ class Excluded:
 class RepliesError(TacitError):
     """A round with too few valid replies; nothing of it was used."""
 
-    def __init__(self, round_: int, minimum: int, excluded: Sequence[Excluded]) -> None:
-        super().__init__(
-            f"round {round_} needs {minimum} valid replies; {len(excluded)} clients gave none."
-        )
+    def __init__(
+        self, round_: int, minimum: int, excluded: Sequence[Excluded], why: str = ""
+    ) -> None:
+        told = f" ({why.rstrip('.')})" if why else ""
+        missing = f"{len(excluded)} clients gave none{told}"
+        super().__init__(f"round {round_} needs {minimum} valid replies; {missing}.")
         self.excluded = tuple(excluded)
 
 
@@ -91,11 +98,13 @@ class WireServer:
         covered: Covered | None = None,
         exact: bool = False,
         first_exchange: int = 0,
+        signers: Sequence[Ed25519PublicKey] = (),
     ) -> None:
         self.algorithm, self.task, self.population = algorithm, task, population
         self._labels = dict(labels or {})  # sent with every request: they identify the run
         self._minimum, self._covered = minimum, covered
         self._exact = exact  # noise from the operating system, on a grid
+        self._signers = signers  # the sites' signing keys, for secure sums
         self._exchange = first_exchange - 1  # every request has its own number
         self.dtype, self.ledger, self.run = dtype, ledger, run
         self._phases = algorithm.phases(task, population)
@@ -146,6 +155,28 @@ class WireServer:
         sent = to_fields(phase.send(self.state))
         self._exchange += 1
         about = {**self._labels, "round": round_, "exchange": self._exchange}
+        if phase.secure and self._exact:
+            sums, excluded, sound = self._secure_sum(round_, phase, cohort, ask, sent, about)
+        else:
+            sums, excluded, sound = self._sum(round_, phase, cohort, ask, sent, about)
+        self.counted.update(dict.fromkeys(sound, self._exchange))
+        key = stream.server(round_, place)
+        step = self._steps[phase.name]
+        self.state = step(self.state, key, sums, jnp.asarray(round_, jnp.int32))
+        if self.ledger is not None and charge is not None:
+            self.ledger.done(charge)
+        return excluded
+
+    def _sum(
+        self,
+        round_: int,
+        phase: Phase,
+        cohort: Sequence[int],
+        ask: Ask,
+        sent: Mapping[str, Any],
+        about: Mapping[str, Scalar],
+    ) -> tuple[Tree, list[Excluded], list[int]]:
+        """The sum of all valid replies, who is excluded, and who is in it."""
         replies = ask(
             {
                 client: encode(phase.name, sent, {**about, "counted": self.counted.get(client, -1)})
@@ -166,13 +197,31 @@ class WireServer:
             sound.append(client)
         if len(sound) < min(self._minimum, len(cohort)) and not self._secret_cohort(phase):
             raise RepliesError(round_, self._minimum, excluded)
-        self.counted.update(dict.fromkeys(sound, self._exchange))
-        key = stream.server(round_, place)
-        step = self._steps[phase.name]
-        self.state = step(self.state, key, sums, jnp.asarray(round_, jnp.int32))
-        if self.ledger is not None and charge is not None:
-            self.ledger.done(charge)
-        return excluded
+        return sums, excluded, sound
+
+    def _secure_sum(
+        self,
+        round_: int,
+        phase: Phase,
+        cohort: Sequence[int],
+        ask: Ask,
+        sent: Mapping[str, Any],
+        about: Mapping[str, Scalar],
+    ) -> tuple[Tree, list[Excluded], list[int]]:
+        """The sum that the clients open, and nothing else of their messages."""
+        shapes = self._shapes[phase.name]
+        digest = str(self._labels.get("digest", ""))
+        context, grids = context_of(phase, round_, self.run, digest, self.population, shapes)
+        collector = Collector(context, self._signers)
+        work = SecureRound(phase, round_, collector, grids, shapes, ask, about)
+        try:
+            sums = work.run(cohort, sent, self.counted)
+        except SessionError as error:
+            excluded = [Excluded(c, phase.name, why) for c, why in work.left_out.items()]
+            raise RepliesError(round_, context.present, excluded, str(error)) from None
+        sound = sorted(collector.present())
+        gone = [c for c in sorted(work.left_out) if c not in sound]
+        return sums, [Excluded(c, phase.name, work.left_out[c]) for c in gone], sound
 
     def _secret_cohort(self, phase: Phase) -> bool:
         """Whether the accounting relies on a secret cohort; then a round counts with any replies.

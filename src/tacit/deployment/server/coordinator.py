@@ -37,8 +37,8 @@ from tacit.run.config import as_toml
 from tacit.run.folder import Checkpoint, RunFolder
 from tacit.run.result import Result
 from tacit.streams import Stream
-from tacit.wire.client import Covered
 from tacit.wire.codec import encode
+from tacit.wire.holdings import Covered
 from tacit.wire.server import Excluded, RepliesError, WireServer
 
 log = logging.getLogger("tacit.server")
@@ -133,7 +133,7 @@ class Coordinator:
 
     def _gather(self, *, minimum_only: bool = False) -> None:
         """Wait until all sites are connected, or the minimum number after the time limit."""
-        least, everyone = self.public.about.exchange.minimum, len(self.public.names)
+        least, everyone = self.public.minimum, len(self.public.names)
         wanted = least if minimum_only else everyone
         until = time.monotonic() + self.settings.wait
         while len(online := self.transport.online()) < wanted:
@@ -158,10 +158,10 @@ class Coordinator:
         for site, said in refused.items():
             log.warning("%s does not join: %s", self._name(site), said)
         joined = len(online) - len(refused)
-        if joined < self.public.about.exchange.minimum:
+        if joined < self.public.minimum:
             told = "; ".join(f"{self._name(i)} {said}" for i, said in refused.items())
             raise TacitError(
-                f"{joined} sites join, but a round needs {self.public.about.exchange.minimum}:"
+                f"{joined} sites join, but a round needs {self.public.minimum}:"
                 f" {told}. The log of each site says why."
             )
 
@@ -211,11 +211,12 @@ class Coordinator:
             ledger=ledger,
             run=ledger.id,
             labels=self._labels(ledger),
-            minimum=self.public.about.exchange.minimum,
+            minimum=self.public.minimum,
             covered=covered,
             exact=self._exact,
             # Numbers of exchanges must differ from those of an earlier start.
             first_exchange=secrets.randbits(30) << 31,
+            signers=self.public.signers if self.public.secure_sum is not None else (),
         )
 
     def _allowance(self, ledger: Ledger, budget: Budget) -> Covered:

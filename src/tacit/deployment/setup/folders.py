@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.deployment.setup import keys
+from tacit.deployment.setup.keys import SiteKeys
 from tacit.deployment.setup.private_files import private_folder, write_private
 from tacit.deployment.setup.settings import FEDERATION, SERVER, SITE, Public
 from tacit.errors import ConfigError
@@ -43,6 +44,7 @@ class Wanted:
     insecure: bool = False
     clients: Mapping[str, str] | None = None  # site -> client of a known dataset
     public_test: bool = False
+    keys: Mapping[str, SiteKeys] | None = None  # that the sites have made themselves
 
 
 def make_federation(folder: Path, wanted: Wanted) -> Public:
@@ -57,10 +59,8 @@ def make_federation(folder: Path, wanted: Wanted) -> Public:
     values = federation_values(wanted)
     public = Public.from_dict(values)
     public.plan  # noqa: B018 - fail before anything is written if the run cannot be planned
-    text = _federation_text(values)
     private_folder(folder)
     server = private_folder(folder / "server")
-    write_private(server / FEDERATION, text)
     write_private(server / SERVER, _server_text(wanted))
     registered = private_folder(server / "sites")
     authority = None
@@ -68,14 +68,20 @@ def make_federation(folder: Path, wanted: Wanted) -> Public:
         authority = keys.make_authority(folder / "authority", wanted.name)
         keys.make_server(server, wanted.address.rpartition(":")[0], authority)
     policy = site_policy(wanted, public)
-    for name in wanted.sites:
-        site = private_folder(private_folder(folder / "sites") / name)
-        write_private(site / FEDERATION, text)
+    private_folder(folder / "sites")
+    sites = {name: private_folder(folder / "sites" / name) for name in wanted.sites}
+    for name, site in sites.items():
+        own = (wanted.keys or {}).get(name) or keys.make_site(site, name)
         write_private(site / SITE, _site_text(name, wanted, policy))
-        write_private(registered / f"{name}.pub", keys.make_site(site, name))
+        write_private(registered / f"{name}.pub", own.connection.encode())
+        values["keys"] = values.get("keys", {}) | {name: own.signing}
         if not wanted.insecure:
             write_private(site / keys.CA, (server / keys.CA).read_bytes())
-    write_private(folder / "README.md", _readme(public).encode())
+    text = _federation_text(values)
+    for part in (server, *sites.values()):
+        write_private(part / FEDERATION, text)
+    public = Public.from_dict(values)
+    write_private(folder / "README.md", _readme(public, wanted.keys is None).encode())
     return public
 
 
@@ -110,11 +116,11 @@ def federation_values(wanted: Wanted) -> dict[str, Any]:
 def site_policy(wanted: Wanted, public: Public) -> dict[str, Any]:
     """An initial policy: the method of this run, and its budget with room for repeated rounds.
 
-    The site itself decides whether to trust the server.
+    The site itself decides whether to trust the server, and how many of the sites.
     """
     privacy = wanted.config.privacy
     delta = 1e-5 if privacy == "none" else float(privacy.delta or 0.0)
-    plan, planned = public.plan, public.guarantee(delta).epsilon
+    plan, planned, trust = public.plan, public.guarantee(delta).epsilon, public.secure_sum
     return {
         "methods": [wanted.config.algorithm.name],
         "unit": plan.unit,
@@ -123,6 +129,7 @@ def site_policy(wanted: Wanted, public: Public) -> dict[str, Any]:
         "delta": delta,
         "least_noise": 0.0,
         "trust_server": False,
+        **({} if trust is None else {"honest": trust.honest_of(len(public.names))}),
     }
 
 
@@ -153,7 +160,7 @@ def _server_text(wanted: Wanted) -> bytes:
     return (head + as_toml(values)).encode()
 
 
-def _readme(public: Public) -> str:
+def _readme(public: Public, made_here: bool) -> str:
     sites = "\n".join(f"- `sites/{n}` to {n} ({k} records)" for n, k in public.about.sites.items())
     return f"""# Federation {public.about.name}
 
@@ -170,5 +177,18 @@ Address of the server: {public.about.address}
 5. Each site: `tacit deploy site DIR` (let your service manager restart it when it ends)
 6. `tacit deploy status DIR` shows the progress, `tacit site budget DIR` the remaining budget.
 
+{_keys_text(public, made_here)}
 No secret is in two folders. A site never runs code that the server sends.
 """
+
+
+def _keys_text(public: Public, made_here: bool) -> str:
+    if made_here and public.secure_sum is not None:
+        return (
+            "The signing keys of the sites were made here. Whoever has seen them can open the\n"
+            "secure sums. If sites should not have to trust this machine, let each make its own:\n"
+            "`tacit site keys DIR --name NAME`, then `tacit deploy init --keys FOLDER`.\n"
+        )
+    if made_here:
+        return ""
+    return "Each site puts the keys that it has made (`tacit site keys`) into its folder.\n"

@@ -1,20 +1,29 @@
 """Certificates and keys of a federation: an authority, a server certificate, a key for each site.
 
-All keys use the elliptic curve P-384, as Flower requires. The key of the authority signs the
-server's certificate once and is needed again only to renew it: keep it offline.
+Keys of connections use the elliptic curve P-384, as Flower requires. The key of the authority signs
+the server's certificate once and is needed again only to renew it: keep it offline. For secure sums
+every site has a signing key (Ed25519) of its own, whose public half is in federation.toml. Whoever
+knows the private halves of enough sites can open their sums: a site makes its own key.
 """
 
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import tomli_w
+
 from tacit.deployment.setup.private_files import private_folder, write_private
-from tacit.errors import TacitError
+from tacit.errors import ConfigError, TacitError
+from tacit.run.config import read_toml
+from tacit.validation import Section, validated
 
 CA, CERTIFICATE, KEY, PUBLIC_KEY = "ca.crt", "server.crt", "key", "key.pub"
+SIGNING, PUBLIC = "signing.key", "public.toml"
 _DAYS = 825
 
 
@@ -84,8 +93,45 @@ def make_server(folder: Path, host: str, authority: tuple[Any, Any]) -> None:
     write_private(folder / CA, _pem_certificate(ca))
 
 
-def make_site(folder: Path, comment: str) -> bytes:
-    """Write the key pair of a site, and return the public key for the server."""
+@dataclass(frozen=True)
+class SiteKeys:
+    """The public keys of a site: of its connections, and of its signatures in secure sums."""
+
+    connection: str
+    signing: str
+
+
+def make_site(folder: Path, name: str) -> SiteKeys:
+    """Write the keys of a site, and return their public halves."""
+    public = SiteKeys(_make_connection(folder, name).decode(), make_signing(folder))
+    content = {"name": name, "connection": public.connection.strip(), "signing": public.signing}
+    write_private(folder / PUBLIC, tomli_w.dumps(content).encode())
+    return public
+
+
+def read_public(folder: Path, names: Iterable[str]) -> dict[str, SiteKeys]:
+    """The public keys of all sites from files FOLDER/NAME.toml, as each site has sent its own."""
+    found = {}
+    for name in names:
+        path = folder / f"{name}.toml"
+        told = validated(_PublicFile, read_toml(path), str(path)) if path.exists() else None
+        if told is None or told.name != name:
+            raise ConfigError(
+                f"{path} is not the public key file of {name}: the site makes it with `tacit site"
+                f" keys DIR --name {name}` and sends DIR/{PUBLIC}."
+            )
+        found[name] = SiteKeys(f"{told.connection}\n", told.signing)
+    return found
+
+
+class _PublicFile(Section):
+    name: str
+    connection: str
+    signing: str
+
+
+def _make_connection(folder: Path, comment: str) -> bytes:
+    """Write the key pair of a site's connections, and return the public key for the server."""
     _need_cryptography()
     from cryptography.hazmat.primitives import serialization as form
 
@@ -96,6 +142,39 @@ def make_site(folder: Path, comment: str) -> bytes:
     line = public + b" " + comment.encode() + b"\n"
     write_private(folder / PUBLIC_KEY, line)
     return line
+
+
+def make_signing(folder: Path) -> str:
+    """Write the signing key of a site, and return its public half as hexadecimal digits."""
+    _need_cryptography()
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key = Ed25519PrivateKey.generate()
+    write_private(folder / SIGNING, _pem_of(key))
+    return public_of(key)
+
+
+def read_signing(folder: Path) -> Any:
+    """The signing key of a site."""
+    _need_cryptography()
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    path = folder / SIGNING
+    try:
+        key = load_pem_private_key(path.read_bytes(), password=None)
+    except (OSError, ValueError):
+        key = None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise TacitError(
+            f"{path} is not a signing key: put the key there that `tacit site keys` has made."
+        )
+    return key
+
+
+def public_of(key: Any) -> str:
+    """The public half of a signing key."""
+    return str(key.public_key().public_bytes_raw().hex())
 
 
 def _names(host: str) -> list[Any]:

@@ -7,7 +7,8 @@ from typing import Any
 
 from tacit.accounting import Ledger, rounded_up
 from tacit.deployment.server.processes import progress_of
-from tacit.deployment.setup.settings import Public, kind_of, load_site
+from tacit.deployment.setup.settings import Public, kind_of
+from tacit.deployment.setup.site_settings import load_site
 from tacit.deployment.site.policy import RefusalError, check_policy
 from tacit.deployment.site.site import LEDGER, Site
 from tacit.deployment.transport.process_groups import working

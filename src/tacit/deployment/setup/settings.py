@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from tacit.accounting import Guarantee, compose, guarantee
-from tacit.accounting.guarantee import Budget, Relation, Unit
+from tacit.algorithm import releases
 from tacit.data.own_files.preprocessing import Preprocessing
 from tacit.deployment.accuracy import PrivateAccuracy
 from tacit.errors import ConfigError
@@ -33,6 +33,7 @@ from tacit.precision import Precision
 from tacit.run.config import RunConfig, read_toml
 from tacit.run.exactness import chosen_precision
 from tacit.run.settled import settled_plan
+from tacit.secure_sum import SecureSum
 from tacit.validation import Section, validated
 from tacit.wire.codec import VERSION
 from tacit.wire.shapes import RecordShapes
@@ -62,42 +63,9 @@ class _Public(Section):
     classes: int = Field(default=0, ge=0)
     sites: dict[str, int]
     records: dict[str, list[str | int]]
+    keys: dict[str, str] = Field(default_factory=dict)  # public signing keys, for secure sums
     exchange: Exchange = Exchange()
     evaluation: Evaluation | None = None
-
-
-class Policy(Section):
-    """What a site allows, in total over all runs."""
-
-    methods: list[str]
-    unit: Unit
-    relation: Relation
-    epsilon: float
-    delta: float
-    least_noise: float = Field(default=0.0, ge=0)
-    trust_server: bool = False
-    inexact_noise: bool = False
-    unprotected: bool = False  # for public records only: the budget is not enforced
-
-    @field_validator("relation")
-    @classmethod
-    def _sizes_are_public(cls, value: Relation) -> Relation:
-        if value == "add-remove":
-            raise ValueError("sizes are public in a deployment: write 'zero-out' instead")
-        return value
-
-    @property
-    def budget(self) -> Budget:
-        """The total budget."""
-        return Budget(self.epsilon, self.delta)
-
-
-class SiteSettings(Section):
-    """The contents of ``site.toml``."""
-
-    name: str
-    data: dict[str, Any]
-    policy: Policy
 
 
 class ServerSettings(Section):
@@ -127,6 +95,8 @@ class Public:
                 f"exchange.minimum is {about.exchange.minimum}, but there are {len(about.sites)}"
                 " sites: give a smaller minimum."
             )
+        if about.keys and set(about.keys) != set(about.sites):
+            raise ConfigError("[keys] must give the public signing key of every site in [sites].")
         public = cls(about, RunConfig.from_dict({k: values[k] for k in _RUN if k in values}))
         public.shapes  # noqa: B018 - check [records] now
         return public
@@ -134,12 +104,39 @@ class Public:
     @classmethod
     def load(cls, folder: Path) -> Public:
         """Read ``federation.toml`` of a folder."""
-        return cls.from_dict(read_toml(_file(folder, FEDERATION)))
+        return cls.from_dict(read_toml(file_of(folder, FEDERATION)))
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the sites, in their fixed order."""
         return tuple(self.about.sites)
+
+    @cached_property
+    def signers(self) -> tuple[Any, ...]:
+        """The public signing keys of the sites, in their fixed order."""
+        from tacit.secure_aggregation.statements import public_keys
+
+        if not self.about.keys:
+            raise ConfigError(
+                "a secure sum needs [keys] in federation.toml, with the public signing key of every"
+                " site: make the federation again with `tacit deploy init`."
+            )
+        return public_keys([self.about.keys[name] for name in self.names])
+
+    @cached_property
+    def secure_sum(self) -> SecureSum | None:
+        """Who has to be trusted with the run's secure sums; None if it has none."""
+        for plan in self.plans:
+            for release in releases(plan.algorithm, plan.task, plan.population).values():
+                if release.at == "shares":
+                    return release.trust
+        return None
+
+    @property
+    def minimum(self) -> int:
+        """The fewest valid replies with which a round counts."""
+        least = 1 if self.secure_sum is None else self.secure_sum.present(len(self.names))
+        return max(least, self.about.exchange.minimum)
 
     @property
     def population(self) -> Population:
@@ -232,6 +229,7 @@ class Public:
             "classes": self.about.classes,
             "sites": list(self.about.sites.items()),
             "records": self.about.records,
+            "keys": self.about.keys,
             "run": self.run.as_dict(),
             "evaluation": self.about.evaluation and self.about.evaluation.error,
         }
@@ -239,14 +237,9 @@ class Public:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def load_site(folder: Path) -> SiteSettings:
-    """Read ``site.toml`` of a site's folder."""
-    return validated(SiteSettings, read_toml(_file(folder, SITE)), SITE)
-
-
 def load_server(folder: Path) -> ServerSettings:
     """Read ``server.toml`` of the server's folder."""
-    return validated(ServerSettings, read_toml(_file(folder, SERVER)), SERVER)
+    return validated(ServerSettings, read_toml(file_of(folder, SERVER)), SERVER)
 
 
 def public_columns(data: Mapping[str, Any]) -> Preprocessing | None:
@@ -265,7 +258,8 @@ def kind_of(folder: Path) -> Literal["site", "server", "federation"]:
     raise ConfigError(f"{folder} is not a federation folder: make one with `tacit deploy init`.")
 
 
-def _file(folder: Path, name: str) -> Path:
+def file_of(folder: Path, name: str) -> Path:
+    """A settings file of a folder; an error of one sentence if it is missing."""
     if not (folder / name).exists():
         raise ConfigError(
             f"there is no {name} in {folder}: `tacit deploy init` makes the folders of a"

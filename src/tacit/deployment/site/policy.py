@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tacit.algorithm import releases
-from tacit.deployment.setup.settings import Policy, Public
+from tacit.deployment.setup.settings import Public
+from tacit.deployment.setup.site_settings import Policy
 from tacit.errors import TacitError
 from tacit.mechanisms import Gaussian, NoNoise
 from tacit.release import Release
@@ -41,6 +42,24 @@ def check_policy(policy: Policy, public: Public) -> None:
         )
     for name, release in _all_releases(public):
         _check_release(policy, name, release)
+        if release.at == "shares":
+            _check_secure_sum(policy, name, release, len(public.names))
+
+
+def _check_secure_sum(policy: Policy, name: str, release: Release, sites: int) -> None:
+    honest = release.trust.honest_of(sites)
+    if policy.honest is None:
+        raise RefusalError(
+            TRUST,
+            f"{name} is a secure sum: set policy.honest = {honest} if you trust that at least so"
+            f" many of the {sites} sites follow the protocol.",
+        )
+    if honest > policy.honest:
+        raise RefusalError(
+            TRUST,
+            f"{name} is protected only if {honest} of the {sites} sites follow the protocol, but"
+            f" this site takes {policy.honest} to be honest (policy.honest).",
+        )
 
 
 def _check_release(policy: Policy, name: str, release: Release) -> None:

@@ -18,20 +18,24 @@ import re
 from pathlib import Path
 
 from tacit.accounting import Guarantee, Ledger
-from tacit.accounting.guarantee import observer
 from tacit.data.federation import Records
 from tacit.deployment.records import after_prelude, site_records
+from tacit.deployment.setup.keys import public_of, read_signing
 from tacit.deployment.setup.private_files import private_folder, write_private
-from tacit.deployment.setup.settings import Policy, Public, load_site
+from tacit.deployment.setup.settings import Public
+from tacit.deployment.setup.site_settings import Policy, load_site
 from tacit.deployment.site.policy import RUN, UNPREPARED, RefusalError, check_policy
 from tacit.deployment.site.spending import Spending
 from tacit.deployment.site.state import DiskMemory, Head
 from tacit.errors import TacitError
 from tacit.planning import Plan
 from tacit.preludes.base import Prelude, Released
+from tacit.secure_aggregation.party import Identity
 from tacit.streams import Stream
-from tacit.wire.client import FAILED, REFUSED, Holdings, WireClient
+from tacit.wire.client import FAILED, REFUSED, WireClient
 from tacit.wire.codec import Message, WireError, decode, encode
+from tacit.wire.holdings import Holdings
+from tacit.wire.secure_sum import phase_of
 
 JOIN, JOINED = "join", "joined"
 PREPARE, PREPARED = "prepare", "prepared"
@@ -65,8 +69,9 @@ class Site:
                 f" then remove {self._stop_file} and start it again."
             )
         self._stream, self._exact = stream, exact
+        self._identity = self._own_identity()
         self._records = site_records(self.public, self.settings.data, self.name, base=self.folder)
-        self.ledger = open_ledger(self.folder, self.settings.policy)
+        self.ledger = open_ledger(self.folder, self.policy, len(self.public.names))
         self._head = Head(self.folder / "state")
         try:
             self._head.check(self.ledger)
@@ -78,6 +83,18 @@ class Site:
         self._clients: dict[str, WireClient] = {}  # by phase
         self._memory: DiskMemory | None = None
         self._holdings = Holdings()
+
+    def _own_identity(self) -> Identity | None:
+        """The site's signing key with those of all sites, if the run has secure sums."""
+        if self.public.secure_sum is None:
+            return None
+        key = read_signing(self.folder)
+        if public_of(key) != self.public.about.keys.get(self.name):
+            raise TacitError(
+                f"the signing key of {self.folder} is not the one that federation.toml names for"
+                f" {self.name}: send its public half to the coordinator and ask for a new file."
+            )
+        return Identity(self.public.digest, key, self.public.signers)
 
     def close(self) -> None:
         """Close the ledger."""
@@ -100,7 +117,7 @@ class Site:
             return encode(JOINED, {}, {"round": -1})
         if asked.kind == PREPARE:
             return self._prepare(asked)
-        client = self._clients.get(asked.kind)
+        client = self._clients.get(phase_of(asked))
         if client is None and self.public.prelude is not None:
             log.warning("a request arrived before the result of the prelude.")
             return encode(REFUSED, {}, {"round": -1, "reason": UNPREPARED})
@@ -124,7 +141,8 @@ class Site:
         elif client.last_error is not None:
             log.error("round %s: %s", asked.meta.get("round"), client.last_error)
         else:
-            log.info("round %s: %s sent, %d bytes", asked.meta["round"], asked.kind, len(reply))
+            level = logging.INFO if asked.kind in self._clients else logging.DEBUG
+            log.log(level, "round %s: %s, %d bytes", asked.meta["round"], asked.kind, len(reply))
         try:
             self._head.write(self.ledger)
         except TacitError as error:
@@ -191,6 +209,7 @@ class Site:
             run=run,
             memory=self._memory if plan is self.public.plan else None,
             exact=self._exact,
+            identity=self._identity,
         )
         phases = plan.algorithm.phases(plan.task, plan.population)
         return {phase.name: client for phase in phases}
@@ -227,10 +246,10 @@ class Site:
         return encode(PREPARED, {}, {"round": -1})
 
 
-def open_ledger(folder: Path, policy: Policy) -> Ledger:
+def open_ledger(folder: Path, policy: Policy, sites: int) -> Ledger:
     """The ledger of the site, one for all runs; it is created at the first start."""
     path = folder / LEDGER
-    against = observer(policy.trust_server)
+    against = policy.observer(sites)
     if not path.exists():
         return Ledger.create(
             path,

@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from tacit.accounting import DpEvent, Ledger, compose, epsilon_of, rounded_up
 from tacit.accounting.events import Poisson, Turns
 from tacit.deployment.allowance import Allowance, Planned, phase_events, total
-from tacit.deployment.setup.settings import Policy, Public
+from tacit.deployment.setup.settings import Public
+from tacit.deployment.setup.site_settings import Policy
 from tacit.deployment.site.policy import BUDGET, RefusalError
 from tacit.planning import Plan
 from tacit.release import At, charged_cohort
-from tacit.wire.client import Holdings
+from tacit.wire.holdings import Holdings
 
 WHOLE = (-1, "whole run")
 
@@ -84,7 +85,8 @@ class Spending:
     def _places(self) -> tuple[At, ...]:
         """The places whose noise is charged per request."""
         trusted = self._policy.trust_server and not self._sampled
-        return ("step", "message", "aggregate") if trusted else ("step", "message")
+        own: tuple[At, ...] = ("step", "message", "shares")
+        return (*own, "aggregate") if trusted else own
 
     def _upfront(self) -> DpEvent | None:
         """The upfront charge for the server's noise in a whole run with secret cohorts."""
