@@ -1,9 +1,9 @@
-"""The benefit of a trusted server for record-level privacy: auto with local and central noise.
+"""What trust is worth for record-level privacy: auto with local, shared and central noise.
 
     TACIT_DATA=... python -m experiments.studies.auto_record
 
-The rule, budgets and seeds are the same. Either every silo adds noise to its own sum, or the server
-adds noise once to the sum of all. Every run has a ledger that must verify. mushrooms needs
+The rule, budgets and seeds are the same. Every silo adds noise to its own sum, or its share of the
+noise to a secure sum (two thirds of the silos honest), or a server adds noise to the sum of all. Every run has a ledger that must verify. mushrooms needs
 TACIT_DATA; the other tasks do not.
 """
 
@@ -22,6 +22,7 @@ SILOS = {"digits": 50, "breast-cancer": 20, "mushrooms": 150}
 BUDGETS, SEEDS = (0.5, 2.0, 8.0), (0, 1, 2)
 METHODS = {
     "each silo noises its sum": Auto(protects="record"),
+    "shares in a secure sum": Auto(protects="record", noise_at="shares"),
     "a trusted server noises the sum of all": Auto(protects="record", noise_at="aggregate"),
 }
 
@@ -45,7 +46,7 @@ def measured(task: str, epsilon: float, method: str) -> dict[str, Any]:
 
 def table(rows: list[dict[str, Any]]) -> str:
     """One line per task and budget."""
-    lines = [f"| task | silos | epsilon | {' | '.join(METHODS)} |", "|---|---|---|---|---|"]
+    lines = [f"| task | silos | epsilon | {' | '.join(METHODS)} |", "|---|---|---|---|---|---|"]
     for task, silos in SILOS.items():
         for epsilon in BUDGETS:
             here = {r["method"]: r for r in rows if (r["task"], r["epsilon"]) == (task, epsilon)}

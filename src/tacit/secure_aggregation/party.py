@@ -88,6 +88,7 @@ class Party:
         self._roster: Roster = {}
         self._session = b""
         self._held: dict[int, tuple[bytes, bytes]] = {}  # of whom -> shares of seed, pairs' key
+        self._secrets: dict[int, bytes] = {}  # with whom -> what only the two know
         self._present: frozenset[int] = frozenset()
         self._step = "keys"
 
@@ -129,6 +130,8 @@ class Party:
             for client, data in sealed.items():
                 both = self._unsealed(client, data)
                 self._held[client] = both[: shamir.SHARE], both[shamir.SHARE :]
+                # Now, because an invalid key must not be found after a charge.
+                self._secrets[client] = agreed(self._pairs, self._roster[client].pairs)
 
     def mask(self, values: NDArray[np.int64]) -> Whole:
         """The numbers and all their masks; a second answer with the same masks would open both."""
@@ -141,10 +144,7 @@ class Party:
             raise SessionError(f"this session sums {numbers} numbers, not {len(values)}.")
         total = whole(values, modulus)
         total += mask(derived(self._seed, "seed", self._session, self.index), numbers, modulus)
-        for client in self._held:
-            if client == self.index:
-                continue
-            secret = agreed(self._pairs, self._roster[client].pairs)
+        for client, secret in self._secrets.items():
             pair = mask(pair_key(secret, self._session, self.index, client), numbers, modulus)
             total += pair if self.index < client else np.zeros_like(pair) - pair
         return total
@@ -183,7 +183,7 @@ class Party:
     def close(self) -> None:
         """Forget all secrets; nothing of this session can be answered any more."""
         self._step = "closed"
-        self._held, self._roster = {}, {}
+        self._held, self._secrets, self._roster = {}, {}, {}
         self._seed = b""
         self._pairs = self._channel = X25519PrivateKey.generate()
 

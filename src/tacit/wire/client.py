@@ -87,6 +87,7 @@ class WireClient:
             self._state, self._pending = kept
         self._program = (algorithm, task, population)
         self._exact = exact  # noise from the operating system, on a grid
+        self._shapes: dict[str, dict[str, Tree]] = {}
         self._secure: SecureClient | None = None
         if exact and any(phase.secure for _, phase in self._phases.values()):
             self._secure = SecureClient(identity, index, run, population)
@@ -155,16 +156,18 @@ class WireClient:
         if self._secure is None:
             raise WireError(f"the phase {phase.name!r} is no secure sum.")
         if asked.kind == KEYS:
-            return self._secure.keys(phase, round_, self._shapes(phase))
+            return self._secure.keys(phase, round_, self._reply_shapes(phase))
         return self._secure.answer(asked, round_)
 
-    def _shapes(self, phase: Phase) -> dict[str, Tree]:
+    def _reply_shapes(self, phase: Phase) -> dict[str, Tree]:
         """The shapes of a reply, from the public shape of a record."""
-        record = {
-            name: jax.ShapeDtypeStruct(column.shape[1:], column.dtype)
-            for name, column in self._data.records.items()
-        }
-        return reply_shapes(self.algorithm, self.task, phase, record)
+        if phase.name not in self._shapes:
+            record = {
+                name: jax.ShapeDtypeStruct(column.shape[1:], column.dtype)
+                for name, column in self._data.records.items()
+            }
+            self._shapes[phase.name] = reply_shapes(self.algorithm, self.task, phase, record)
+        return self._shapes[phase.name]
 
     def _exchange(self, asked: Message, round_: int, number: int) -> int:
         """The server's number for this exchange; a repeated round has a new number."""
