@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types docs bench bench-quick bench-accounting reproduce clean \
+.PHONY: help setup demo test lint types docs bench bench-quick bench-accounting bench-secure-sums reproduce clean \
 	deploy-demo deploy-test soak
 
 help: ## show this list
@@ -41,6 +41,9 @@ bench: $(STAMP) ## speed against the peers, scaling, accounting (about an hour)
 	$(BIN)/python -m benchmarks.overheads
 	$(BIN)/python -m benchmarks.speed.page
 	$(BIN)/python -m benchmarks.accounting
+
+bench-secure-sums: $(STAMP) ## what a secure sum costs (a minute)
+	$(BIN)/python -m benchmarks.secure_sums
 
 bench-quick: $(STAMP) ## speed of Tacit alone, under 5 minutes
 	$(BIN)/python -m benchmarks.speed --quick

@@ -16,10 +16,15 @@ from experiments.studies import (
     auto_record,
     auto_regression,
     auto_targets,
+    trust,
 )
 
 RESULTS = Path("results/studies")
-PAGES = (Path("docs/explanation/auto.md"), Path("README.md"))
+PAGES = (
+    Path("docs/explanation/auto.md"),
+    Path("docs/explanation/secure-sums.md"),
+    Path("README.md"),
+)
 _MARK = re.compile(
     r"(<!-- auto-(?P<name>[a-z]+): begin -->\n).*?(<!-- auto-(?P=name): end -->)", re.DOTALL
 )
@@ -65,6 +70,7 @@ def main() -> None:
         "combinations": auto_combinations.table(tried) if tried else "Not run yet.",
         "regression": auto_regression.table(fitted) if fitted else "Not run yet.",
         "record": auto_record.table(by_record) if by_record else "Not run yet.",
+        "trust": trust.table(whole_of("trust")) if whole_of("trust") else "Not run yet.",
         "headline": headline(targets, grid),
     }
     for page in PAGES:

@@ -3,8 +3,8 @@
     TACIT_DATA=... python -m experiments.studies.auto_record
 
 The rule, budgets and seeds are the same. Every silo adds noise to its own sum, or its share of the
-noise to a secure sum (two thirds of the silos honest), or a server adds noise to the sum of all. Every run has a ledger that must verify. mushrooms needs
-TACIT_DATA; the other tasks do not.
+noise to a secure sum (two thirds of the silos honest), or a server adds noise to the sum of all.
+Every run has a ledger that must verify. mushrooms needs TACIT_DATA; the other tasks do not.
 """
 
 from __future__ import annotations

@@ -219,11 +219,13 @@ def unit_of(found: Mapping[tuple[str, str], Release]) -> Unit:
     return next(iter(found.values())).unit
 
 
-def observer_of(found: Mapping[tuple[str, str], Release], clients: int) -> str:
+def observer_of(
+    found: Mapping[tuple[str, str], Release], clients: int, copied_keys: bool = False
+) -> str:
     """Against whom the releases protect: the most trusting of them decides."""
     sums = [release.trust for release in found.values() if release.at == "shares"]
     honest = max((trust.honest_of(clients) for trust in sums), default=None)
-    return observer(trusts_server(found), honest, clients)
+    return observer(trusts_server(found), honest, clients, copied_keys)
 
 
 def trusts_server(found: Mapping[tuple[str, str], Release]) -> bool:

@@ -47,11 +47,13 @@ ROWS: dict[str, tuple[dict[str, Any], Any]] = {
     "auto": ({}, BUDGET),
     "auto, public centre": ({"centre": "public"}, BUDGET),
     "auto, records": ({"protects": "record"}, BUDGET),
+    "auto, record shares": ({"protects": "record", "noise_at": "shares"}, BUDGET),
     "auto-local": ({}, BUDGET),
     "dp-fedavg": ({"local_steps": 2, "clip": 0.3}, NOISE),
     "dp-fedavg, turns and adam": ({"cohort_groups": 2, "server": "adam"}, BUDGET),
     "dp-fedavg-record": ({"local_steps": 2, "batch_size": 3}, NOISE),
     "dp-fedexp": ({"local_steps": 2}, NOISE),
+    "dp-fedexp, shares": ({"local_steps": 2, "trust": "shares", "honest": 2}, NOISE),
     "dp-norm-fedavg": ({"local_steps": 2}, BUDGET),
     "dp-scaffnew": ({"probability": 0.5, "coin_seed": 3}, NOISE),
     "dp-scaffold": ({"local_steps": 2, "batch_size": 3}, NOISE),
@@ -173,7 +175,7 @@ def check_sentence(public: Public, said: Guarantee, sites: InMemory) -> None:
     assert said.epsilon == pytest.approx(public.plan.guarantee(delta).epsilon, rel=1e-9)
     assert (said.unit, said.relation, said.observer) == (
         *(public.plan.unit, public.plan.relation),
-        public.plan.observer,
+        public.observer,
     )
     assert "This is a simulation" in said.sentence()  # these sites draw from a seed
 

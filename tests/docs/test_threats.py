@@ -45,7 +45,7 @@ def test_every_cell_is_held_or_says_that_it_is_not() -> None:
         for cell in party["may"]:
             assert ("held" in cell) != ("not_protected" in cell), (party["name"], cell["do"])
             assert set(cell) <= {"do", "places", "held", "not_protected"}
-            known = {"step", "message", "aggregate"}
+            known = {"step", "message", "shares", "aggregate"}
             assert {p.strip() for p in cell.get("places", "step").split(",")} <= known
 
 

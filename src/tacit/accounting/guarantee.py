@@ -23,17 +23,22 @@ NoiseFrom = Literal["system", "seed", "unstated"]
 SERVER_TRUSTED = "everyone who sees the models (the server itself is trusted)"
 NOBODY_TRUSTED = "the server and everyone who sees the models"
 _ENOUGH = "as long as at least"
+_COPIES = "has the signing keys that were made for them"
 
 
-def observer(trusts_server: bool, honest: int | None = None, sites: int = 0) -> str:
+def observer(
+    trusts_server: bool, honest: int | None = None, sites: int = 0, copied_keys: bool = False
+) -> str:
     """Against whom a guarantee holds.
 
     Secure sums are in it if ``honest`` is given: so many of the sites have to follow the protocol.
+    ``copied_keys``: their keys were not made by themselves.
     """
     if honest is None:
         return SERVER_TRUSTED if trusts_server else NOBODY_TRUSTED
     whom = SERVER_TRUSTED if trusts_server else "everyone, the server included"
-    return f"{whom}, {_ENOUGH} {honest} of the {sites} sites follow the protocol"
+    told = f"{whom}, {_ENOUGH} {honest} of the {sites} sites follow the protocol"
+    return told + (f" and nobody else {_COPIES}" if copied_keys else "")
 
 
 _UNITS: dict[str, str] = {
@@ -192,7 +197,7 @@ class Guarantee:
             parts.append("server trusted")
         if _ENOUGH in self.observer:
             told = self.observer.partition(f"{_ENOUGH} ")[2]
-            parts.append(told.replace("follow the protocol", "honest"))
+            parts.append(told.replace("follow the protocol", "honest").partition(" and ")[0])
         if self.sampled:
             parts.append("secret sample")
         if self.noise_from == "seed":

@@ -50,6 +50,7 @@ def init(
     from tacit.deployment.setup.folders import make_federation
     from tacit.deployment.setup.from_config import wanted
     from tacit.deployment.setup.keys import read_public
+    from tacit.deployment.setup.overview import trust_sentence
     from tacit.deployment.setup.private_files import own_files_only
 
     own_files_only()
@@ -72,12 +73,18 @@ def init(
                 "folder": str(folder),
                 "sites": dict(public.about.sites),
                 "digest": public.digest,
+                "trust": trust_sentence(public),
                 **public.guarantee(delta).as_dict(),
             }
         )
         return
     show.sentence(f"The federation is in {folder}; its README.md lists the next steps.")
     show.sentence(f"If no round is repeated: {public.guarantee(delta).sentence()}")
+    show.sentence(trust_sentence(public))
+    if asked.secured:
+        show.sentence(
+            f"The configuration does not say where noise is drawn, so {asked.secured} was added."
+        )
     if insecure:
         show.sentence("Warning: no encryption and no authentication. Use this for tests only.")
 
@@ -171,6 +178,7 @@ def demo(
     _table(found["metrics"], found["rounds"])
     for each in found["sites"]:
         show.sentence(f"{each['name']} ({each['records']} records). {each['sentence']}")
+    show.sentence(found["trust"])
     show.sentence(f"Everything is in {out}: the model is {found['model']}.")
 
 

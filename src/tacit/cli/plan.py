@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 
 class TrustName(StrEnum):
-    """Whether the server is trusted."""
+    """Who is trusted: the server, enough clients together (a secure sum), or nobody."""
 
     CENTRAL = "central"
+    SHARES = "shares"
     LOCAL = "local"
 
 
@@ -32,7 +33,7 @@ def plan(
     delta: Annotated[float, typer.Option(help="The delta of the budget.")],
     classes: Annotated[int, typer.Option(help="Number of classes.", min=2)] = 2,
     rounds: Annotated[int, typer.Option(help="Number of training rounds.", min=1)] = 50,
-    trust: Annotated[TrustName, typer.Option(help="Is the server trusted?")] = TrustName.CENTRAL,
+    trust: Annotated[TrustName, typer.Option(help="Who adds the noise.")] = TrustName.CENTRAL,
     feature_norm: Annotated[float, typer.Option(help="PUBLIC bound on a record's norm.")] = 1.0,
     l2: Annotated[float, typer.Option(help="Weight of the public l2 penalty.")] = 0.01,
     psi0: Annotated[

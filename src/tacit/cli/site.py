@@ -63,3 +63,8 @@ def check(folder: Folder, json: Json = False) -> None:
         show.as_json(found)
         return
     show.sentence(found["sentence"])
+    show.sentence(found["trust"])
+    if "keys" in found:
+        show.sentence("Signing keys, to compare with each site over another channel:")
+        for name, key in found["keys"].items():
+            typer.echo(f"  {name}: {key}")

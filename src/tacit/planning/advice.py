@@ -32,6 +32,7 @@ from tacit.algorithms.isrl_dp import ISRLDP
 from tacit.algorithms.norm_fedavg import DPNormFedAvg
 from tacit.algorithms.scaffnew import DPScaffNew
 from tacit.algorithms.scaffold import DPScaffold
+from tacit.algorithms.scaffold_client import ClientDPScaffold
 from tacit.errors import TacitError
 from tacit.mechanisms import PrivUnitG
 from tacit.planning.plan import Plan, calibrate
@@ -41,7 +42,7 @@ from tacit.release import Release
 from tacit.sampling import Cohort
 from tacit.tasks.base import Task
 
-Trust = Literal["central", "local"]
+Trust = Literal["central", "shares", "local"]
 _HOPELESS = 10.0
 
 
@@ -106,7 +107,7 @@ def honest_word(candidates: list[Candidate]) -> str | None:
     return (
         "This budget cannot teach this model with so few clients or records: even in the best case"
         " a round is more than ten parts noise to one part signal. Use a smaller model or public"
-        " features, more clients, fewer rounds, a trusted server, or a larger budget."
+        " features, more clients, fewer rounds, a secure sum, or a larger budget."
     )
 
 
@@ -137,7 +138,15 @@ def _methods(problem: Problem, trust: Trust) -> dict[str, Callable[[], Algorithm
         if not any(label.split(" ")[0] == name for label in (*central, *local)):
             (central if _is_central(name, problem) else local)[name] = registry.find(name)
     del central["fedavg"]  # no privacy
-    return central if trust == "central" else local
+    shares: dict[str, Callable[[], Algorithm]] = {
+        "auto": lambda: Auto(noise_at="shares"),
+        "auto (record)": lambda: Auto(protects="record", noise_at="shares"),
+        "dp-fedavg": lambda: DPFedAvg(local_steps=5, local_lr=lr, noise_at="shares"),
+        "dp-norm-fedavg": lambda: DPNormFedAvg(local_steps=5, local_lr=lr, noise_at="shares"),
+        "dp-fedexp": lambda: DPFedEXP(trust="shares", local_steps=5, local_lr=lr),
+        "dp-scaffold": lambda: ClientDPScaffold(noise_at="shares", local_steps=5, local_lr=lr),
+    }
+    return {"central": central, "shares": shares, "local": local}[trust]
 
 
 def _is_central(name: str, problem: Problem) -> bool:

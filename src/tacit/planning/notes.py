@@ -17,6 +17,7 @@ from tacit.algorithms.fedexp import DPFedEXP
 from tacit.mechanisms import NoNoise, PrivUnit, PrivUnitG
 from tacit.population import Population
 from tacit.preludes.column_moments import PrivateMoments
+from tacit.release import Release
 
 _NOTHING_TO_ADAPT = 0.7  # of the cap
 _TOO_NOISY = 0.25  # of half the public range
@@ -34,6 +35,20 @@ def warnings(algorithm: Algorithm, population: Population) -> list[str]:
     """Sentences about a plan that keeps its budget but will not do what it is meant to."""
     del algorithm, population
     return []
+
+
+def about_shares(release: Release, clients: int) -> list[str]:
+    """A sentence about the noise of a secure sum, which is more than what is charged."""
+    if release.at != "shares":
+        return []
+    trust = release.trust
+    honest, carriers = trust.honest_of(clients), trust.carriers(clients)
+    return [
+        f"Secure sum: each of the {clients} clients adds a share of the noise, such that {carriers}"
+        f" shares carry what is charged ({honest} honest clients, of which {trust.dropouts} may be"
+        f" missing). With all of them the noise is {release.excess(clients):.3g} times that of a"
+        " trusted server."
+    ]
 
 
 def radius_floor(algorithm: AdaptDPFedAvg, population: Population) -> float:

@@ -18,7 +18,7 @@ from tacit.accounting.gaussian import gdp_mu
 from tacit.accounting.guarantee import NoiseFrom, Relation, Unit
 from tacit.algorithm import Algorithm, Phase, Problem, observer_of, releases, unit_of
 from tacit.errors import BudgetError, TacitError
-from tacit.planning.notes import warnings
+from tacit.planning.notes import about_shares, notes, warnings
 from tacit.population import Population
 from tacit.release import charged_cohort
 from tacit.tasks.base import Task
@@ -174,6 +174,12 @@ class Plan:
             public_sizes=True,
             noise_from=noise_from,
         )
+
+    def notes(self, delta: float) -> list[str]:
+        """Sentences about the noise, where its one number does not say enough."""
+        found = releases(self.algorithm, self.task, self.population).values()
+        shared = [about_shares(release, self.population.clients) for release in found]
+        return notes(self.algorithm, self.population, delta) + next(iter(shared), [])
 
     def warnings(self) -> list[str]:
         """Sentences about what keeps the budget but will not do what it is meant to."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tacit.planning.notes import notes
 from tacit.preludes.column_moments import PrivateMoments
 from tacit.run.run import Run
 
@@ -24,7 +23,7 @@ def overview(run: Run) -> dict[str, Any]:
         "expected_cohort": plan.algorithm.cohort.expected(plan.population.clients),
         "released_scaling": list(waiting),
         "released_centre": plan.prelude is not None and not waiting,
-        "notes": notes(plan.algorithm, plan.population, run.settings.delta),
+        "notes": plan.notes(run.settings.delta),
         "warnings": plan.warnings(),
         **run.guarantee().as_dict(),
     }

@@ -23,6 +23,7 @@ from tacit.secure_aggregation.party import SEALED, pair_key
 from tacit.secure_aggregation.statements import (
     Context,
     Keys,
+    LiarError,
     Roster,
     SessionError,
     agreement,
@@ -36,6 +37,7 @@ class Collector:
 
     def __init__(self, context: Context, signers: Sequence[Ed25519PublicKey]) -> None:
         self.context, self._signers = context, signers
+        self._any = X25519PrivateKey.generate()
         self._keys: dict[int, Keys] = {}
         self._roster: Roster = {}
         self._sealed: dict[int, Mapping[int, bytes]] = {}  # from whom -> to whom
@@ -50,6 +52,8 @@ class Collector:
         statement = keys.statement(self.context, client)
         if not is_signed(self._signers[client], statement, keys.signature):
             raise SessionError("its keys are not signed by it.")
+        for public in (keys.pairs, keys.channel):
+            agreed(self._any, public)  # an invalid key would make the honest clients fail
         self._keys[client] = keys
 
     def roster(self) -> Roster:
@@ -142,7 +146,9 @@ class Collector:
                 continue
             if is_right(found, client):
                 return found
-        raise SessionError(f"the opened shares of client {client} are not those of its secret.")
+        raise LiarError(
+            f"the opened shares of client {client} are not those of its secret.", client
+        )
 
     def _groups(self) -> Iterator[tuple[tuple[int, ...], dict[int, int]]]:
         """Enough openers with their weights: the first ones, then without one after the other."""

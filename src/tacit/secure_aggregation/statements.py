@@ -26,6 +26,14 @@ class SessionError(TacitError):
     """A message that a party of a secure sum does not accept."""
 
 
+class LiarError(SessionError):
+    """Somebody has lied: no sum of honest clients looks like this. ``client`` is who, if known."""
+
+    def __init__(self, sentence: str, client: int | None = None) -> None:
+        super().__init__(sentence)
+        self.client = client
+
+
 @dataclass(frozen=True)
 class Context:
     """One secure sum, as a client knows it from its own settings."""
@@ -112,7 +120,7 @@ def public_keys(encoded: Sequence[str]) -> tuple[Ed25519PublicKey, ...]:
         found = tuple(Ed25519PublicKey.from_public_bytes(bytes.fromhex(key)) for key in encoded)
     except ValueError:
         raise TacitError("a signing key is 64 hexadecimal digits.") from None
-    if len(set(encoded)) != len(encoded):
+    if len({key.public_bytes_raw() for key in found}) != len(found):
         raise TacitError("two sites have the same signing key: each needs its own.")
     return found
 

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from tacit.errors import TacitError
 from tacit.phase import Phase
 from tacit.population import Population
+from tacit.secure_aggregation.party import SEALED as SEALED_SIZE
 from tacit.secure_aggregation.party import Identity, Party
 from tacit.secure_aggregation.shamir import SHARE
-from tacit.secure_aggregation.statements import Keys
+from tacit.secure_aggregation.statements import SIGNATURE, Keys
 from tacit.tree import Tree
 from tacit.wire.codec import Message, WireError, encode
 from tacit.wire.secure_sum import (
@@ -30,9 +31,9 @@ from tacit.wire.secure_sum import (
     SHARES,
     SUM,
     Fields,
+    clients_of,
     context_of,
     flat,
-    numbers_of,
     parts_of,
     rows_of,
 )
@@ -66,17 +67,18 @@ class SecureClient:
     def answer(self, asked: Message, round_: int) -> bytes:
         """The other steps that touch no numbers."""
         party, fields = self._session(str(asked.meta.get("phase")), round_), asked.fields
+        most = party.context.clients
         reply: dict[str, NDArray[Any]]
         if asked.kind == SHARES:
-            rows = parts_of(fields.get("clients"), fields.get("keys"))
+            rows = parts_of(fields, "keys", Keys.SIZE, most)
             sealed = party.share({i: Keys.from_bytes(row) for i, row in rows.items()})
             clients, data = rows_of(sealed, len(next(iter(sealed.values()), b"")))
             reply = {"clients": clients, "shares": data}
         elif asked.kind == AGREE:
-            signature = party.agree(frozenset(numbers_of(fields, "clients").tolist()))
+            signature = party.agree(frozenset(clients_of(fields, most)))
             reply = {"signature": np.frombuffer(signature, np.uint8)}
         elif asked.kind == OPEN:
-            opened = party.open(parts_of(fields.get("clients"), fields.get("signatures")))
+            opened = party.open(parts_of(fields, "signatures", SIGNATURE, most))
             clients, data = rows_of(opened, SHARE)
             reply = {"clients": clients, "shares": data}
         else:
@@ -85,8 +87,8 @@ class SecureClient:
 
     def receive(self, phase: Phase, round_: int, beside: Fields) -> None:
         """The others' encrypted shares, which come with the model: before any charge."""
-        sealed = parts_of(beside.get(FROM), beside.get(SEALED))
-        self._session(phase.name, round_).receive(sealed)
+        party = self._session(phase.name, round_)
+        party.receive(parts_of(beside, SEALED, SEALED_SIZE, party.context.clients, FROM))
 
     def masked(self, phase: Phase, released: Mapping[str, Tree]) -> dict[str, NDArray[Any]]:
         """All bounded fields on their grids, each with this client's share of noise, masked."""

@@ -18,7 +18,8 @@ from tacit.mechanisms.shares import Grid
 from tacit.phase import Phase
 from tacit.secure_aggregation.collector import Collector
 from tacit.secure_aggregation.party import SEALED as SEALED_SIZE
-from tacit.secure_aggregation.statements import SIGNATURE, Keys, SessionError
+from tacit.secure_aggregation.shamir import SHARE
+from tacit.secure_aggregation.statements import SIGNATURE, Keys, LiarError
 from tacit.tree import Tree
 from tacit.wire.arrival import heard
 from tacit.wire.codec import Message, Scalar, encode
@@ -107,8 +108,8 @@ class SecureRound:
         self.collector.add_keys(client, Keys.from_bytes(numbers_of(reply.fields, "keys").tobytes()))
 
     def _shares(self, client: int, reply: Message) -> None:
-        fields = reply.fields
-        self.collector.add_shares(client, parts_of(fields.get("clients"), fields.get("shares")))
+        most = self.collector.context.clients
+        self.collector.add_shares(client, parts_of(reply.fields, "shares", SEALED_SIZE, most))
 
     def _masked(self, client: int, reply: Message) -> None:
         self.collector.add_masked(client, numbers_of(reply.fields, SUM))
@@ -117,8 +118,8 @@ class SecureRound:
         self.collector.add_signature(client, numbers_of(reply.fields, "signature").tobytes())
 
     def _opened(self, client: int, reply: Message) -> None:
-        fields = reply.fields
-        self.collector.add_opened(client, parts_of(fields.get("clients"), fields.get("shares")))
+        most = self.collector.context.clients
+        self.collector.add_opened(client, parts_of(reply.fields, "shares", SHARE, most))
 
     def _values(self) -> dict[str, Opened]:
         total = self.collector.total()
@@ -127,7 +128,7 @@ class SecureRound:
         found = {}
         for (name, grid), numbers in zip(self.grids.items(), parts, strict=True):
             if np.abs(numbers).max(initial=0) > grid.largest:
-                raise SessionError(f"the sum of {name} is not one that honest clients can have.")
+                raise LiarError(f"the sum of {name} is not one that honest clients can have.")
             found[name] = Opened(shaped(grid.value(numbers), self.shapes[name]))
         return found
 

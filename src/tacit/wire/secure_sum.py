@@ -26,7 +26,8 @@ from tacit.wire.codec import Message
 
 KEYS, SHARES, AGREE, OPEN = "secure-keys", "secure-shares", "secure-agree", "secure-open"
 STEPS: Final = (KEYS, SHARES, AGREE, OPEN)
-SUM, FROM, SEALED = "sum", "secure:from", "secure:shares"  # fields of messages
+SUM, CLIENTS, FROM, SEALED = "sum", "clients", "secure:from", "secure:shares"  # fields
+_OTHER_FORM = "a message of a secure sum has another form."
 
 Fields = Mapping[str, NDArray[Any]]
 
@@ -116,22 +117,25 @@ def rows_of(parts: Mapping[int, bytes], size: int) -> tuple[NDArray[Any], NDArra
     return np.asarray(order, np.int32), rows
 
 
-def parts_of(clients: NDArray[Any] | None, rows: NDArray[Any] | None) -> dict[int, bytes]:
-    """The byte strings by client; a TacitError if the arrays are of another form."""
-    sound = (
-        clients is not None
-        and rows is not None
-        and clients.ndim == 1
-        and clients.dtype == np.dtype(np.int32)
-        and rows.ndim == 2
-        and rows.dtype == np.dtype(np.uint8)
-        and len(rows) == len(clients)
-        and len(set(clients.tolist())) == len(clients)
-    )
-    if not sound:
-        raise TacitError("a message of a secure sum has another form.")
-    assert clients is not None and rows is not None
-    return {int(i): row.tobytes() for i, row in zip(clients, rows, strict=True)}
+def parts_of(
+    fields: Fields, name: str, size: int, most: int, by: str = CLIENTS
+) -> dict[int, bytes]:
+    """Byte strings of one size by client; a TacitError if the arrays are of another form."""
+    clients, rows = clients_of(fields, most, by), numbers_of(fields, name)
+    if rows.dtype != np.dtype(np.uint8) or rows.shape != (len(clients), size):
+        raise TacitError(_OTHER_FORM)
+    return {i: row.tobytes() for i, row in zip(clients, rows, strict=True)}
+
+
+def clients_of(fields: Fields, most: int, by: str = CLIENTS) -> list[int]:
+    """Distinct clients, at most so many."""
+    found = numbers_of(fields, by)
+    if found.dtype != np.dtype(np.int32) or found.ndim != 1 or len(found) > most:
+        raise TacitError(_OTHER_FORM)
+    listed = [int(i) for i in found]
+    if len(set(listed)) != len(listed):
+        raise TacitError(_OTHER_FORM)
+    return listed
 
 
 def numbers_of(fields: Fields, name: str) -> NDArray[Any]:

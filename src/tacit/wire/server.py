@@ -35,7 +35,7 @@ from tacit.population import Population
 from tacit.precision import Precision, precision
 from tacit.release import charged_cohort
 from tacit.secure_aggregation.collector import Collector
-from tacit.secure_aggregation.statements import SessionError
+from tacit.secure_aggregation.statements import LiarError, SessionError
 from tacit.streams import Stream
 from tacit.tasks.base import Params, Task
 from tacit.tree import Tree
@@ -105,6 +105,7 @@ class WireServer:
         self._minimum, self._covered = minimum, covered
         self._exact = exact  # noise from the operating system, on a grid
         self._signers = signers  # the sites' signing keys, for secure sums
+        self._liars: set[int] = set()  # clients whose secrets did not open
         self._exchange = first_exchange - 1  # every request has its own number
         self.dtype, self.ledger, self.run = dtype, ledger, run
         self._phases = algorithm.phases(task, population)
@@ -214,8 +215,19 @@ class WireServer:
         context, grids = context_of(phase, round_, self.run, digest, self.population, shapes)
         collector = Collector(context, self._signers)
         work = SecureRound(phase, round_, collector, grids, shapes, ask, about)
+        asked = [client for client in cohort if client not in self._liars]
+        work.left_out = dict.fromkeys(self._liars, "its secrets did not open before.")
         try:
-            sums = work.run(cohort, sent, self.counted)
+            sums = work.run(asked, sent, self.counted)
+        except LiarError as error:
+            # Another try would be charged again, and end as this one did.
+            if error.client is None or len(asked) <= context.present:
+                raise TacitError(
+                    f"round {round_} was stopped by a dishonest site: {error}"
+                ) from None
+            self._liars.add(error.client)
+            excluded = [Excluded(error.client, phase.name, str(error))]
+            raise RepliesError(round_, context.present, excluded, str(error)) from None
         except SessionError as error:
             excluded = [Excluded(c, phase.name, why) for c, why in work.left_out.items()]
             raise RepliesError(round_, context.present, excluded, str(error)) from None

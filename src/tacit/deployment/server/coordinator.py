@@ -76,7 +76,7 @@ class Coordinator:
         with self.run_folder.open_ledger(
             unit=plan.unit,
             relation=plan.relation,
-            observer=plan.observer,
+            observer=self.public.observer,
             about={"digest": self.public.digest, "noise_from": "system" if self._exact else "seed"},
         ) as ledger:
             server = self._server(ledger)

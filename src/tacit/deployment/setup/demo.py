@@ -11,7 +11,7 @@ from typing import Any
 from tacit.deployment.server.processes import serve
 from tacit.deployment.setup.folders import make_federation
 from tacit.deployment.setup.from_config import demo_federation
-from tacit.deployment.setup.overview import budget_of
+from tacit.deployment.setup.overview import budget_of, trust_sentence
 from tacit.deployment.transport.process_groups import free_port, start, stop
 
 
@@ -20,9 +20,7 @@ def run_demo(
 ) -> dict[str, Any]:
     """Make the federation, start everything, train, stop everything, and return the result."""
     address = f"127.0.0.1:{free_port()}"
-    asked = demo_federation(
-        rounds, address=address, name="demo", timeout=120.0, evaluation=0.05, minimum=2
-    )
+    asked = demo_federation(rounds, address=address, name="demo", timeout=120.0, evaluation=0.05)
     public = make_federation(folder, asked)
     sites: dict[str, subprocess.Popen[bytes]] = {}
     try:
@@ -38,6 +36,7 @@ def run_demo(
         "model": str(folder / "server" / "run" / "model.npz"),
         "rounds": last["round"],
         "metrics": dict(last["metrics"]),
+        "trust": trust_sentence(public),
         "sites": [{**s, "records": public.about.sites[s["name"]]} for s in spent],
     }
 

@@ -45,6 +45,7 @@ class Wanted:
     clients: Mapping[str, str] | None = None  # site -> client of a known dataset
     public_test: bool = False
     keys: Mapping[str, SiteKeys] | None = None  # that the sites have made themselves
+    secured: str = ""  # the option that was added, because nothing says where noise is drawn
 
 
 def make_federation(folder: Path, wanted: Wanted) -> Public:
@@ -68,6 +69,8 @@ def make_federation(folder: Path, wanted: Wanted) -> Public:
         authority = keys.make_authority(folder / "authority", wanted.name)
         keys.make_server(server, wanted.address.rpartition(":")[0], authority)
     policy = site_policy(wanted, public)
+    made_here = wanted.keys is None
+    values["keys_made_by"] = "coordinator" if made_here else "sites"
     private_folder(folder / "sites")
     sites = {name: private_folder(folder / "sites" / name) for name in wanted.sites}
     for name, site in sites.items():
@@ -81,7 +84,7 @@ def make_federation(folder: Path, wanted: Wanted) -> Public:
     for part in (server, *sites.values()):
         write_private(part / FEDERATION, text)
     public = Public.from_dict(values)
-    write_private(folder / "README.md", _readme(public, wanted.keys is None).encode())
+    write_private(folder / "README.md", _readme(public, made_here).encode())
     return public
 
 
@@ -90,7 +93,8 @@ def federation_values(wanted: Wanted) -> dict[str, Any]:
     run = wanted.config.as_dict()
     data = {key: value for key, value in run["data"].items() if key not in _PRIVATE}
     train = {k: v for k, v in run["train"].items() if k in ("rounds", "dtype")}
-    exchange = {"minimum": wanted.minimum or len(wanted.sites), "timeout": wanted.timeout}
+    stay = len(wanted.sites) - run["algorithm"].get("dropouts", 0)
+    exchange = {"minimum": wanted.minimum or max(1, stay), "timeout": wanted.timeout}
     values: dict[str, Any] = {
         "name": wanted.name,
         "address": wanted.address,
@@ -116,10 +120,12 @@ def federation_values(wanted: Wanted) -> dict[str, Any]:
 def site_policy(wanted: Wanted, public: Public) -> dict[str, Any]:
     """An initial policy: the method of this run, and its budget with room for repeated rounds.
 
-    The site itself decides whether to trust the server, and how many of the sites.
+    The site itself decides whether to trust the server, and how many of the sites. Only in a
+    rehearsal, where not even the keys are its own, the latter is decided for it.
     """
     privacy = wanted.config.privacy
     delta = 1e-5 if privacy == "none" else float(privacy.delta or 0.0)
+    rehearsal = wanted.keys is None
     plan, planned, trust = public.plan, public.guarantee(delta).epsilon, public.secure_sum
     return {
         "methods": [wanted.config.algorithm.name],
@@ -129,7 +135,7 @@ def site_policy(wanted: Wanted, public: Public) -> dict[str, Any]:
         "delta": delta,
         "least_noise": 0.0,
         "trust_server": False,
-        **({} if trust is None else {"honest": trust.honest_of(len(public.names))}),
+        **({"honest": trust.honest_of(len(public.names))} if rehearsal and trust else {}),
     }
 
 

@@ -7,12 +7,15 @@ shapes follow from the public description of the columns.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tacit import features
+from tacit.algorithm import WithSecureSum
+from tacit.algorithms import registry as algorithms
 from tacit.data.config import from_config
 from tacit.data.federation import Federation
 from tacit.data.own_files.columns import Classes, Duration
@@ -32,11 +35,32 @@ def wanted(*, config: Path | None, sites: str | None, **options: Any) -> Wanted:
         return demo_federation(**options)
     run = RunConfig.load(config)
     if sites is not None:
-        return _described(run, _sizes(sites), options)
+        return _with_secure_sums(_described(run, _sizes(sites), options))
     if "name" in run.data:
         whole = features.apply(from_config(run.data, base=config.parent), run.features or ())
-        return _of_dataset(run, whole, options)
+        return _with_secure_sums(_of_dataset(run, whole, options))
     raise ConfigError("the records are at the sites: list the sites with --sites name=records,...")
+
+
+def _with_secure_sums(asked: Wanted) -> Wanted:
+    """Noise in shares, unless the configuration says where it is drawn or the method cannot."""
+    run = asked.config
+    method, options = run.algorithm.name, run.algorithm.options
+    kind = algorithms.find(method, options.get("protects"))
+    known = algorithms.options(method, options.get("protects"))
+    place = "noise_at" if "noise_at" in known else "trust"
+    sampled = any(name.startswith("cohort_") for name in options)
+    if (
+        not issubclass(kind, WithSecureSum)
+        or place in options
+        or sampled
+        or run.privacy == "none"
+        or len(asked.sites) < 2
+    ):
+        return asked
+    told = {"name": method, **options, place: "shares"}
+    changed = RunConfig.from_dict({**run.as_dict(), "algorithm": told})
+    return replace(asked, config=changed, secured=f'{place} = "shares"')
 
 
 def demo_federation(rounds: int = 10, **options: Any) -> Wanted:
@@ -56,11 +80,9 @@ def _demo(
             "data": data,
             "task": {"name": "logistic"},
             "algorithm": {
-                "name": "dp-fedavg-record",
-                "batches": "full",
-                "local_steps": 2,
-                "local_lr": 1.0,
-                "clip": 1.0,
+                "name": "auto",
+                "protects": "record",
+                "noise_at": "shares",
             },
             "privacy": {"epsilon": 4.0, "delta": 1e-3},
             "train": {"rounds": rounds, "dtype": "float64"},

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.accounting import Ledger, rounded_up
+from tacit.algorithm import releases, trusts_server
 from tacit.deployment.server.processes import progress_of
 from tacit.deployment.setup.settings import Public, kind_of
 from tacit.deployment.setup.site_settings import load_site
@@ -67,17 +68,44 @@ def budget_of(folder: Path) -> dict[str, Any]:
     return found
 
 
+_COPIED = (
+    " This is a rehearsal: one machine made the signing keys of all sites, and whoever has copied"
+    " them there must be trusted. `tacit site keys` lets each site make its own."
+)
+
+
+def trust_sentence(public: Public) -> str:
+    """Who has to trust whom, in one sentence."""
+    sites, trust = len(public.names), public.secure_sum
+    found = releases(public.plan.algorithm, public.plan.task, public.plan.population)
+    if trusts_server(found):
+        return "Every site has to trust the server, which sees each message before its noise."
+    if trust is None:
+        return "No site has to trust anybody: each adds all of its noise before it sends anything."
+    return (
+        "No site has to trust the server or any other single site: the server sees only sums over"
+        f" the sites, and these are private as long as {trust.honest_of(sites)} of the {sites}"
+        f" sites follow the protocol.{_COPIED if public.copied_keys else ''}"
+    )
+
+
 def verdict(folder: Path) -> dict[str, Any]:
     """Whether a site would join the run of its federation.toml now, or the reason why not."""
     site = Site(folder)
+    public = site.public
+    about: dict[str, Any] = {"digest": public.digest, "trust": trust_sentence(public)}
+    if public.secure_sum is not None:
+        about["keys"] = dict(public.about.keys)
     try:
         check_policy(site.policy, site.public)
         epsilon = site.cost_of_new_run()
     except RefusalError as refusal:
-        return {"joins": False, "reason": refusal.code, "sentence": f"It refuses: {refusal}"}
+        said = f"It refuses: {refusal}"
+        return {"joins": False, "reason": refusal.code, "sentence": said, **about}
     finally:
         site.close()
     return {
+        **about,
         "joins": True,
         "epsilon_after": epsilon,
         "sentence": (

@@ -23,7 +23,7 @@ import numpy as np
 from pydantic import Field
 
 from tacit.accounting import Guarantee, compose, guarantee
-from tacit.algorithm import releases
+from tacit.algorithm import observer_of, releases
 from tacit.data.own_files.preprocessing import Preprocessing
 from tacit.deployment.accuracy import PrivateAccuracy
 from tacit.errors import ConfigError
@@ -64,6 +64,7 @@ class _Public(Section):
     sites: dict[str, int]
     records: dict[str, list[str | int]]
     keys: dict[str, str] = Field(default_factory=dict)  # public signing keys, for secure sums
+    keys_made_by: Literal["sites", "coordinator"] = "sites"
     exchange: Exchange = Exchange()
     evaluation: Evaluation | None = None
 
@@ -133,6 +134,18 @@ class Public:
         return None
 
     @property
+    def copied_keys(self) -> bool:
+        """Whether another machine than the site's own may know its signing key."""
+        return self.about.keys_made_by != "sites"
+
+    @cached_property
+    def observer(self) -> str:
+        """Against whom the run protects."""
+        plan = self.plan
+        found = releases(plan.algorithm, plan.task, plan.population)
+        return observer_of(found, len(self.names), self.copied_keys)
+
+    @property
     def minimum(self) -> int:
         """The fewest valid replies with which a round counts."""
         least = 1 if self.secure_sum is None else self.secure_sum.present(len(self.names))
@@ -199,7 +212,7 @@ class Public:
             delta=delta,
             unit=self.plan.unit,
             relation=self.plan.relation,
-            observer=self.plan.observer,
+            observer=self.observer,
             public_sizes=True,
             noise_from="system",
         )
@@ -229,7 +242,7 @@ class Public:
             "classes": self.about.classes,
             "sites": list(self.about.sites.items()),
             "records": self.about.records,
-            "keys": self.about.keys,
+            "keys": [self.about.keys, self.about.keys_made_by],
             "run": self.run.as_dict(),
             "evaluation": self.about.evaluation and self.about.evaluation.error,
         }

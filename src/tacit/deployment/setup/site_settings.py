@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import Field, field_validator
 
 from tacit.accounting.guarantee import Budget, Relation, Unit, observer
-from tacit.deployment.setup.settings import SITE, file_of
+from tacit.deployment.setup.settings import SITE, Public, file_of
 from tacit.run.config import read_toml
 from tacit.validation import Section, validated
 
@@ -34,9 +34,9 @@ class Policy(Section):
             raise ValueError("sizes are public in a deployment: write 'zero-out' instead")
         return value
 
-    def observer(self, sites: int) -> str:
+    def observer(self, public: Public) -> str:
         """Against whom the site counts its spending: the weakest protection that it accepts."""
-        return observer(self.trust_server, self.honest, sites)
+        return observer(self.trust_server, self.honest, len(public.names), public.copied_keys)
 
     @property
     def budget(self) -> Budget:

@@ -89,7 +89,7 @@ class FleetNode:
         while not stop.is_set():
             try:
                 self._session(stop)
-            except (httpx.HTTPError, RuntimeError, SystemExit) as error:
+            except (Exception, SystemExit) as error:  # whatever the server sends, stay there
                 if (now := _reason(error)) != said:
                     log.warning("no connection: %s", now)
                 said = now

@@ -71,7 +71,7 @@ class Site:
         self._stream, self._exact = stream, exact
         self._identity = self._own_identity()
         self._records = site_records(self.public, self.settings.data, self.name, base=self.folder)
-        self.ledger = open_ledger(self.folder, self.policy, len(self.public.names))
+        self.ledger = open_ledger(self.folder, self.policy, self.public)
         self._head = Head(self.folder / "state")
         try:
             self._head.check(self.ledger)
@@ -246,10 +246,10 @@ class Site:
         return encode(PREPARED, {}, {"round": -1})
 
 
-def open_ledger(folder: Path, policy: Policy, sites: int) -> Ledger:
+def open_ledger(folder: Path, policy: Policy, public: Public) -> Ledger:
     """The ledger of the site, one for all runs; it is created at the first start."""
     path = folder / LEDGER
-    against = policy.observer(sites)
+    against = policy.observer(public)
     if not path.exists():
         return Ledger.create(
             path,

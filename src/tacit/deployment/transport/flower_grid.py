@@ -64,13 +64,27 @@ class FlowerTransport:
         waiting = {name: site for name, site in zip(names, asked, strict=True) if name}
         until = time.monotonic() + self._timeout
         while waiting and time.monotonic() < until:
-            for message in self._grid.pull_messages(list(waiting)):
+            for message in self._arrived(waiting):
                 site = waiting.pop(message.metadata.reply_to_message_id, None)
                 if site is not None:
                     replies[site] = None if message.has_error() else request_of(message)
             if waiting:
                 time.sleep(_POLL)
         return replies
+
+    def _arrived(self, waiting: dict[Any, int]) -> list[Any]:
+        """The replies that are there; one that Flower cannot read counts as missing."""
+        try:
+            return list(self._grid.pull_messages(list(waiting)))
+        except Exception as error:  # any site can send bytes that Flower's parsers fail on
+            log.warning("a reply cannot be read (%s)", type(error).__name__)
+        found: list[Any] = []
+        for name in list(waiting):
+            try:
+                found += self._grid.pull_messages([name])
+            except Exception:
+                log.warning("the reply of site %d is dropped", waiting.pop(name))
+        return found
 
     def _nodes(self) -> dict[int, int]:
         """Site -> node, for the connected nodes that have the key of a site."""
