@@ -88,7 +88,8 @@ class Party:
         self._roster: Roster = {}
         self._session = b""
         self._held: dict[int, tuple[bytes, bytes]] = {}  # of whom -> shares of seed, pairs' key
-        self._secrets: dict[int, bytes] = {}  # with whom -> what only the two know
+        self._secrets: dict[int, bytes] = {}  # with whom -> what only the two know, for masks
+        self._channels: dict[int, bytes] = {}  # the same, for shares
         self._present: frozenset[int] = frozenset()
         self._step = "keys"
 
@@ -183,7 +184,7 @@ class Party:
     def close(self) -> None:
         """Forget all secrets; nothing of this session can be answered any more."""
         self._step = "closed"
-        self._held, self._secrets, self._roster = {}, {}, {}
+        self._held, self._secrets, self._channels, self._roster = {}, {}, {}, {}
         self._seed = b""
         self._pairs = self._channel = X25519PrivateKey.generate()
 
@@ -227,8 +228,9 @@ class Party:
             raise SessionError(f"the shares of client {client} cannot be read.") from None
 
     def _cipher(self, other: int, sender: int, receiver: int) -> AESGCM:
-        secret = agreed(self._channel, self._roster[other].channel)
-        return AESGCM(derived(secret, "channel", self._session, sender, receiver))
+        if other not in self._channels:
+            self._channels[other] = agreed(self._channel, self._roster[other].channel)
+        return AESGCM(derived(self._channels[other], "channel", self._session, sender, receiver))
 
 
 def pair_key(secret: bytes, session: bytes, one: int, other: int) -> bytes:

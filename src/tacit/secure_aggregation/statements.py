@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -52,7 +53,7 @@ class Context:
         """How many numbers are summed."""
         return sum(numbers for numbers, _ in self.widths)
 
-    @property
+    @cached_property
     def digest(self) -> bytes:
         """A fingerprint of all of it."""
         return hashlib.sha256(_text("context", asdict(self))).digest()
