@@ -65,6 +65,7 @@ soak: $(STAMP) ## the deployment under SIGKILL and over hundreds of rounds
 	$(BIN)/python -m benchmarks.deployment overhead
 	$(BIN)/python -m benchmarks.deployment soak
 	$(BIN)/python -m benchmarks.deployment kills
+	$(BIN)/python -m benchmarks.deployment secure
 
 clean: ## remove what was made
 	rm -rf $(VENV) .bench site build .mypy_cache .ruff_cache .pytest_cache

@@ -58,9 +58,13 @@ def large_federation(
 
 
 def small_federation(
-    folder: Path, algorithm: dict[str, Any], rounds: int, address: str = "127.0.0.1:1"
+    folder: Path,
+    algorithm: dict[str, Any],
+    rounds: int,
+    address: str = "127.0.0.1:1",
+    **options: Any,
 ) -> Public:
-    return _made(folder, algorithm, {"name": "logistic"}, 10, 2, 64, rounds, address)
+    return _made(folder, algorithm, {"name": "logistic"}, 10, 2, 64, rounds, address, **options)
 
 
 def _made(
@@ -73,6 +77,8 @@ def _made(
     rounds: int,
     address: str,
     relation: str | None = None,
+    timeout: float = 60.0,
+    headroom: float = 1.5,
 ) -> Public:
     if relation:
         algorithm = {**algorithm, "relation": relation}
@@ -93,7 +99,8 @@ def _made(
             records={"x": ["float", features], "y": ["int32"]},
             classes=classes,
             address=address,
-            timeout=60.0,
+            timeout=timeout,
+            headroom=headroom,
         ),
     )
     rng = np.random.default_rng(0)

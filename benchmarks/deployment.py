@@ -2,6 +2,7 @@
 
     python -m benchmarks.deployment overhead   a 100,000-parameter model, in memory and on Flower
     python -m benchmarks.deployment kills      SIGKILL of random sites and of the server
+    python -m benchmarks.deployment secure     50 SIGKILLs during secure sums
     python -m benchmarks.deployment soak       hundreds of rounds in memory: growth
     python -m benchmarks.deployment endurance  hundreds of rounds between processes: growth
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import json
 import os
 import random
@@ -45,8 +47,17 @@ from tacit.deployment.setup.overview import budget_of
 from tacit.deployment.setup.settings import Public
 from tacit.deployment.transport.in_memory import InMemory
 from tacit.deployment.transport.process_groups import free_port, marked, stop
+from tacit.run.config import RunConfig
 
 RESULTS = Path("results")
+BY_RECORD = {
+    "name": "dp-fedavg-record",
+    "batches": "full",
+    "local_steps": 2,
+    "local_lr": 1.0,
+    "clip": 1.0,
+}
+SECURE = {"name": "dp-fedavg", "noise_at": "shares", "honest": 3, "dropouts": 1, "clip": 0.5}
 
 
 def overhead(rounds: int = 12, features: int = 9_999, classes: int = 10) -> dict[str, Any]:
@@ -140,7 +151,10 @@ def _one_run(rounds: int, dice: random.Random | None) -> dict[str, Any]:
             timeout=45.0,
             headroom=2.0,
         )
-        public = make_federation(folder, asked)
+        by_record = {**asked.config.as_dict(), "algorithm": BY_RECORD}
+        public = make_federation(
+            folder, dataclasses.replace(asked, config=RunConfig.from_dict(by_record))
+        )
         began = time.monotonic()
         killed = _lead(folder, public, rounds, dice)
         summary = json.loads((folder / "server" / "run" / "summary.json").read_text())
@@ -229,6 +243,64 @@ def _lead(
             stop(process)
 
 
+def secure(rounds: int = 150, wanted: int = 50, seed: int = 0) -> dict[str, Any]:
+    """Secure sums of three sites while sites and server are killed at random moments."""
+    dice = random.Random(seed)
+    with new_folder() as folder:
+        address = f"127.0.0.1:{free_port()}"
+        public = small_federation(folder, SECURE, rounds, address, timeout=12.0, headroom=20.0)
+        began = time.monotonic()
+        killed = _under_fire(folder, public, dice, wanted)
+        summary = json.loads((folder / "server" / "run" / "summary.json").read_text())
+        ledgers = {name: _ledger_facts(folder / "sites" / name) for name in public.names}
+        sessions = {name: _opened(folder / "sites" / name) for name in public.names}
+        return {
+            "kills": len(killed),
+            "of_the_server": killed.count("server"),
+            "seconds": time.monotonic() - began,
+            "rounds": summary["rounds"],
+            "guarantee": summary["guarantee"]["sentence"],
+            "sessions_opened": {name: len(found) for name, found in sessions.items()},
+            "opened_twice": sum(len(found) - len(set(found)) for found in sessions.values()),
+            "ledgers": ledgers,
+        }
+
+
+def _opened(folder: Path) -> list[str]:
+    lines = (folder / "site.log").read_text().splitlines()
+    return [line.rpartition(" ")[2] for line in lines if "sum opened, session" in line]
+
+
+def _under_fire(folder: Path, public: Public, dice: random.Random, wanted: int) -> list[str]:
+    """Restart whatever dies, and kill something every few seconds, at any moment."""
+    sites = {name: start_site(folder / "sites" / name) for name in public.names}
+    server, killed = start_server(folder), list[str]()
+    next_kill = time.monotonic() + 25
+    try:
+        while progress_of(folder / "server").get("stage") != "done":
+            if len(killed) < wanted and time.monotonic() > next_kill:
+                what = dice.choice([*sites, *sites, "server"])
+                if what == "server":
+                    kill_server(folder, server)
+                    server = start_server(folder)
+                else:
+                    os.killpg(sites[what].pid, signal.SIGKILL)
+                killed.append(what)
+                next_kill = time.monotonic() + dice.uniform(5, 25)
+            for name, process in sites.items():
+                if process.poll() is not None:
+                    sites[name] = start_site(folder / "sites" / name)
+            if server.poll() is not None and progress_of(folder / "server").get("stage") != "done":
+                server = start_server(folder)
+            time.sleep(0.1)
+        return killed
+    finally:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            server.wait(60)
+        for process in (server, *sites.values()):
+            stop(process)
+
+
 def soak(rounds: int = 400) -> dict[str, Any]:
     """Many rounds in memory with a stateful method, to find growth."""
     algorithm = {"name": "dp-scaffold", "local_steps": 2, "batch_size": 16, "clip": 0.5}
@@ -276,13 +348,14 @@ def _soaked(folder: Path) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("what", choices=("overhead", "kills", "soak", "endurance"))
+    parser.add_argument("what", choices=("overhead", "kills", "secure", "soak", "endurance"))
     parser.add_argument("--rounds", type=int)
     asked = parser.parse_args()
     options = {} if asked.rounds is None else {"rounds": asked.rounds}
     works: dict[str, Callable[..., dict[str, Any]]] = {
         "overhead": overhead,
         "kills": kills,
+        "secure": secure,
         "soak": soak,
         "endurance": endurance,
     }

@@ -181,6 +181,11 @@ class Party:
             for client, (seed, pairs) in self._held.items()
         }
 
+    @property
+    def name(self) -> str:
+        """A short name of the session, for logs: part of a fingerprint of public keys."""
+        return self._session[:8].hex()
+
     def close(self) -> None:
         """Forget all secrets; nothing of this session can be answered any more."""
         self._step = "closed"

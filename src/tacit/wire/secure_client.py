@@ -7,6 +7,7 @@ any more, and nothing can be opened twice.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,6 +38,8 @@ from tacit.wire.secure_sum import (
     parts_of,
     rows_of,
 )
+
+log = logging.getLogger("tacit.site")
 
 
 class SecureClient:
@@ -79,6 +82,7 @@ class SecureClient:
             reply = {"signature": np.frombuffer(signature, np.uint8)}
         elif asked.kind == OPEN:
             opened = party.open(parts_of(fields, "signatures", SIGNATURE, most))
+            log.info("round %d: sum opened, session %s", round_, party.name)
             clients, data = rows_of(opened, SHARE)
             reply = {"clients": clients, "shares": data}
         else:

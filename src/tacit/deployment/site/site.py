@@ -142,7 +142,8 @@ class Site:
             log.error("round %s: %s", asked.meta.get("round"), client.last_error)
         else:
             level = logging.INFO if asked.kind in self._clients else logging.DEBUG
-            log.log(level, "round %s: %s, %d bytes", asked.meta["round"], asked.kind, len(reply))
+            sent = (asked.meta["round"], asked.kind, len(reply))
+            log.log(level, "round %s: %s sent, %d bytes", *sent)
         try:
             self._head.write(self.ledger)
         except TacitError as error:
