@@ -154,3 +154,20 @@ def test_a_node_fetches_and_runs_no_app() -> None:
         for line in source.splitlines()
         if line.startswith(("import", "from"))
     )
+
+
+def test_a_reply_that_flower_cannot_read_is_missing(
+    grid: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A site's bytes made Flower's parsers raise, and ended the whole run."""
+    sound = grid.pull_messages
+
+    def pull(names: list[str]) -> Any:
+        replies = sound(names)
+        if any(reply.metadata.src_node_id == 101 for reply in replies):
+            raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "not text")
+        return replies
+
+    monkeypatch.setattr(grid, "pull_messages", pull)
+    found = grid.transport.ask(dict.fromkeys(range(3), b"request"))
+    assert [found[i] is None for i in range(3)] == [False, True, False]

@@ -218,3 +218,67 @@ def test_a_site_file_with_a_typo(tmp_path: Path) -> None:
     path.write_text(as_toml(values))
     with pytest.raises(ConfigError, match=r"site\.toml has no key 'policy\.trust_sever'"):
         load_site(path.parent)
+
+
+def run_file(folder: Path, algorithm: dict[str, Any], privacy: Any = None) -> Path:
+    values = {
+        "data": {
+            "columns": {"age": {"range": [0, 100]}},
+            "target": {"column": "ill", "classes": ["no", "yes"]},
+        },
+        "task": {"name": "logistic"},
+        "algorithm": algorithm,
+        "privacy": privacy or {"epsilon": 4.0, "delta": 1e-4},
+        "train": {"rounds": 3},
+    }
+    (folder / "run.toml").write_text(as_toml(values))
+    return folder / "run.toml"
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "key", "chosen"),
+    [
+        ({"name": "auto", "protects": "record"}, "noise_at", "shares"),
+        ({"name": "auto"}, "noise_at", "shares"),
+        ({"name": "dp-fedavg"}, "noise_at", "shares"),
+        ({"name": "dp-fedexp"}, "trust", "shares"),
+        ({"name": "dp-scaffold", "protects": "client"}, "noise_at", "shares"),
+        ({"name": "dp-fedavg", "noise_at": "aggregate"}, "noise_at", "aggregate"),
+        ({"name": "dp-fedexp", "trust": "local"}, "trust", "local"),
+        ({"name": "dp-fedavg", "cohort_rate": 0.5}, "noise_at", None),
+        ({"name": "dp-fedavg-record"}, "noise_at", None),
+    ],
+)
+def test_secure_sums_are_the_default_where_nothing_is_said(
+    algorithm: dict[str, Any], key: str, chosen: str | None, tmp_path: Path
+) -> None:
+    config = run_file(tmp_path, algorithm)
+    asked = wanted(config=config, sites="north=9,south=8,west=7")
+    assert asked.config.algorithm.options.get(key) == chosen
+    assert bool(asked.secured) == (chosen == "shares" and key not in algorithm)
+    alone = wanted(config=config, sites="north=9")
+    assert alone.config.algorithm.options.get(key) == algorithm.get(key)
+
+
+def test_sites_make_their_keys_and_init_takes_the_public_halves(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tacit.cli import run as command_line
+
+    monkeypatch.chdir(tmp_path)
+    Path("public").mkdir()
+    for name in ("north", "south", "west"):
+        assert command_line(["site", "keys", f"own/{name}", "--name", name]) == 0
+        Path(f"public/{name}.toml").write_bytes(Path(f"own/{name}/public.toml").read_bytes())
+    assert command_line(["site", "keys", "own/north", "--name", "north"]) == 2
+    run_file(tmp_path, {"name": "auto", "protects": "record"})
+    told = ["deploy", "init", "f", "--config", "run.toml", "--keys", "public"]
+    assert command_line([*told, "--sites", "north=9,south=8,west=7"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "as long as at least 2 of the 3 sites follow the protocol;" in said
+    assert 'so noise_at = "shares" was added' in said
+    assert "rehearsal" not in said
+    assert not list(Path("f/sites").rglob("*.key"))
+    Path("public/west.toml").write_text('name = "west"\n')
+    told[2] = "g"
+    assert command_line([*told, "--sites", "north=9,south=8,west=7"]) == 2
