@@ -243,12 +243,12 @@ def _lead(
             stop(process)
 
 
-def secure(rounds: int = 150, wanted: int = 50, seed: int = 0) -> dict[str, Any]:
+def secure(rounds: int = 100, wanted: int = 50, seed: int = 0) -> dict[str, Any]:
     """Secure sums of three sites while sites and server are killed at random moments."""
     dice = random.Random(seed)
     with new_folder() as folder:
         address = f"127.0.0.1:{free_port()}"
-        public = small_federation(folder, SECURE, rounds, address, timeout=12.0, headroom=20.0)
+        public = small_federation(folder, SECURE, rounds, address, timeout=30.0, headroom=20.0)
         began = time.monotonic()
         killed = _under_fire(folder, public, dice, wanted)
         summary = json.loads((folder / "server" / "run" / "summary.json").read_text())
@@ -286,7 +286,7 @@ def _under_fire(folder: Path, public: Public, dice: random.Random, wanted: int) 
                 else:
                     os.killpg(sites[what].pid, signal.SIGKILL)
                 killed.append(what)
-                next_kill = time.monotonic() + dice.uniform(5, 25)
+                next_kill = time.monotonic() + dice.uniform(10, 35)
             for name, process in sites.items():
                 if process.poll() is not None:
                     sites[name] = start_site(folder / "sites" / name)

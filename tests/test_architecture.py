@@ -35,6 +35,7 @@ MAY_IMPORT = {
     **dict.fromkeys(BASICS, BASICS),
 }
 IMPORTED_BY = {
+    "audit": {"cli"},
     "simulation": {"run", "cli", "__init__"},
     "wire": {"deployment"},
     "secure_aggregation": {"wire", "deployment"},

@@ -112,6 +112,7 @@ def guarantee(
         sampled=any(leaf.sampled != "no" for leaf in parts),
         public_sizes=public_sizes,
         noise_from=noise_from,
+        event=event,
     )
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from decimal import ROUND_CEILING, Decimal
-from typing import Literal
+from typing import Any, Literal
 
 from tacit.errors import TacitError
 
@@ -133,6 +133,7 @@ class Guarantee:
     ``public_sizes``: the number of clients and their numbers of records are not protected.
     ``noise_from``: the operating system, or a seed (who knows the seed can remove the noise).
     ``uncharged``: further outputs from the same records that epsilon does not cover.
+    ``event``: what the run releases, if it is known; it says more than epsilon at one delta.
     """
 
     unit: Unit
@@ -145,6 +146,7 @@ class Guarantee:
     public_sizes: bool = False
     noise_from: NoiseFrom = "unstated"
     uncharged: tuple[str, ...] = ()
+    event: Any = field(default=None, repr=False, compare=False)  # what happened, for ``attack``
 
     def __post_init__(self) -> None:
         check_unit(self.unit)
@@ -185,6 +187,30 @@ class Guarantee:
         if self.uncharged:
             yield f"Not counted: {'; '.join(self.uncharged)}."
 
+    def attack(self) -> tuple[tuple[float, float], ...]:
+        """The best attack on one unit: false-positive rates, and the most true positives at each.
+
+        Empty if what was released is not known, or nothing is guaranteed.
+        """
+        from tacit.accounting.best_attack import best_attack
+
+        if self.event is None or math.isinf(self.epsilon):
+            return ()
+        return best_attack(self.event, self.relation)
+
+    def meaning(self) -> str:
+        """What epsilon means for one unit; empty where ``attack`` is."""
+        found = self.attack()
+        if not found:
+            return ""
+        (rate, most), *others = found
+        more = "".join(f", {rounded_up(100 * m, 3)} % with {100 * r:g} %" for r, m in others)
+        return (
+            "What this means: the best attack, whatever it knows, recognises at most"
+            f" {rounded_up(100 * most, 3)} % of the {self.unit}s if it may mistake {100 * rate:g} %"
+            f" of others for them{more}."
+        )
+
     def short(self) -> str:
         """The guarantee in short form, for a table."""
         if math.isinf(self.epsilon):
@@ -206,7 +232,9 @@ class Guarantee:
 
     def as_dict(self) -> dict[str, object]:
         """The fields and the sentence, for JSON."""
-        return {**asdict(self), "sentence": self.sentence(), "short": self.short()}
+        own = asdict(replace(self, event=None))
+        del own["event"]
+        return {**own, "sentence": self.sentence(), "short": self.short()}
 
 
 def rounded_up(value: float, digits: int = 5) -> str:

@@ -8,7 +8,7 @@ from importlib.metadata import entry_points
 
 import typer
 
-from tacit.cli import account, data, demo, deploy, ledger, site
+from tacit.cli import account, audit, data, demo, deploy, ledger, site
 from tacit.cli import compare as comparing
 from tacit.cli import plan as planning
 from tacit.cli import run as running
@@ -27,6 +27,7 @@ app.add_typer(ledger.app, name="ledger")
 app.add_typer(data.app, name="data")
 app.add_typer(deploy.app, name="deploy")
 app.add_typer(site.app, name="site")
+app.add_typer(audit.app, name="audit")
 app.command("run")(running.run)
 app.command("compare")(comparing.compare)
 app.command("plan")(planning.plan)

@@ -195,7 +195,7 @@ def _report(
     if accountant is AccountantName.ALL:
         compared = every_epsilon(event, delta=delta, relation=relation.value)
     if json:
-        result = {**described, **sure.as_dict()}
+        result = {**described, **sure.as_dict(), "attack": show.attack(sure)}
         if compared:
             result["accountants"] = [
                 {"accountant": name, "epsilon": value} for name, value in compared.items()
@@ -211,4 +211,4 @@ def _report(
     if compared:
         rows = [(name, rounded_up(value)) for name, value in compared.items()]
         show.table(("accountant", "epsilon"), rows)
-    show.sentence(sure.sentence())
+    show.guarantee(sure)

@@ -60,7 +60,7 @@ def show_ledger(
         title=f"{path.name}: {len(charges)} charges, {open_charges} not done (spent all the same)",
     )
     _warn_cut(ledger)
-    show.sentence(sure.sentence())
+    show.guarantee(sure)
 
 
 @app.command("verify")

@@ -173,7 +173,7 @@ def _report(planned: Run, results: list[Result], out: Path | None) -> None:
         show.sentence(f"Training stopped early: {results[0].stopped}.")
     for name, (mean, scale) in results[0].scaling.items():
         show.sentence(f"Released scaling of {name}: mean {mean:.4g}, scale {scale:.4g}.")
-    show.sentence(results[0].guarantee.sentence())
+    show.guarantee(results[0].guarantee)
     if len(results) > 1 and planned.settings.delta > 0:
         show.sentence(
             f"This holds for each of the {len(results)} runs alone: publishing all"

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from tacit.accounting import Guarantee
 
 
 def as_json(value: Mapping[str, Any]) -> None:
@@ -27,6 +30,18 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | No
     for row in rows:
         shown.add_row(*row)
     Console().print(shown)
+
+
+def guarantee(sure: Guarantee) -> None:
+    """Print a guarantee and what it means."""
+    sentence(sure.sentence())
+    if meaning := sure.meaning():
+        sentence(meaning)
+
+
+def attack(sure: Guarantee) -> list[dict[str, float]]:
+    """The rates of the best attack, for JSON."""
+    return [{"false_positives": rate, "true_positives": most} for rate, most in sure.attack()]
 
 
 def sentence(text: str) -> None:
