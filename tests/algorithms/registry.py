@@ -272,10 +272,6 @@ CASES: tuple[Case, ...] = (
         ),
     ),
     Case(
-        id="dp-norm-fedavg-shares",
-        algorithm=lambda: DPNormFedAvg(noise=1.0, local_steps=2, noise_at="shares"),
-    ),
-    Case(
         id="dp-norm-fedavg-clip",
         algorithm=lambda: DPNormFedAvg(
             bound="clip", noise=1.0, local_steps=2, batch_size=3, output="random"
@@ -425,11 +421,6 @@ CASES: tuple[Case, ...] = (
     Case(
         id="auto-record-central",
         algorithm=lambda: Auto(noise=1.0, protects="record", noise_at="aggregate"),
-        properties=(step_follows_the_noise,),
-    ),
-    Case(
-        id="auto-shares",
-        algorithm=lambda: Auto(noise=1.0, noise_at="shares"),
         properties=(step_follows_the_noise,),
     ),
     Case(

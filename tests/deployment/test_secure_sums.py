@@ -377,14 +377,14 @@ def test_one_noisy_sum_has_one_view(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     sites = InMemory(site_folders(tmp_path / "f", public), tap=tap)
     lab, numbers = Lab(public, sites), ((500, -200, 7), (0, 0, 307))
-    order = itertools.chain.from_iterable(row * 60 for row in numbers)
+    order = itertools.chain.from_iterable(row * 30 for row in numbers)
     fixed = lambda self, bounded, grid: np.full(len(bounded), next(order))
     with monkeypatch.context() as patch:
         patch.setattr(Release, "share", fixed)
-        for _ in range(120):
+        for _ in range(60):
             lab.whole_session()
     sites.close()
-    one, other = np.stack(seen).astype(np.float64).reshape(2, 60, 3, -1)
+    one, other = np.stack(seen).astype(np.float64).reshape(2, 30, 3, -1)
     for site in range(3):
         assert stats.ks_2samp(one[:, site].ravel(), other[:, site].ravel()).pvalue > 1e-6
     pairs = [((v[:, 0] + v[:, 1]) % 2**32).ravel() for v in (one, other)]
