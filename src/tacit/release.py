@@ -73,6 +73,11 @@ class Release:
         """The noise on a sum over all clients, over the noise that is charged: 1 but for shares."""
         return self.trust.excess(clients) if self.at == "shares" else 1.0
 
+    def on_mean(self, population: Population) -> float:
+        """The noise on a mean over all units, over the noise that is charged, if it is summed."""
+        units = population.records if self.unit == "record" else population.clients
+        return self.excess(population.clients) / units
+
     def on_sum(self, clients: int) -> Release:
         """The release with the noise that a sum over all clients really has."""
         excess = self.excess(clients)

@@ -63,8 +63,7 @@ class PrivateAccuracy(Algorithm):
         """The standard deviation of the noise on the released accuracy."""
         clients, release = population.clients, self.release
         if release.summed:
-            units = population.records if self.unit == "record" else clients
-            return self.noise * release.excess(clients) / units
+            return self.noise * release.on_mean(population)
         if self.at == "message":
             return self.noise / math.sqrt(clients)
         return self.noise * math.sqrt(sum(n**-2 for n in population.sizes)) / clients

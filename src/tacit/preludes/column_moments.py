@@ -92,8 +92,7 @@ class PrivateMoments(Prelude):
         """The standard deviation of the noise on each released moment: a public number."""
         clients, release = population.clients, self.release
         if release.summed:
-            units = population.records if self.unit == "record" else clients
-            scale = release.excess(clients) / units
+            scale = release.on_mean(population)
         elif self.at == "message":
             scale = 1 / math.sqrt(clients)
         else:

@@ -77,8 +77,7 @@ class PrivateMean(Prelude):
         """The standard deviation of the noise on each number of the mean: public."""
         clients, release = population.clients, self.release
         if release.summed:
-            units = population.records if self.unit == "record" else clients
-            return self.noise * release.excess(clients) / units
+            return self.noise * release.on_mean(population)
         if self.at == "message":
             return self.noise / math.sqrt(clients)
         return self.noise * math.sqrt(clients) / population.records
