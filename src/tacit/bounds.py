@@ -122,13 +122,16 @@ def _shortened(value: Tree, radius: Array | float, *, lengthen: bool) -> Tree:
         lambda v: jnp.where(sound, v * down.astype(v.dtype) / (safe * down).astype(v.dtype), 0),
         value,
     )
-    relative = jnp.sqrt(tree.squared_norm(scaled)).astype(dtype)  # from 1 to sqrt(d), or 0
+    square = tree.squared_norm(scaled).astype(dtype)  # from 1 to d, or 0
+    # A compiled maximum of many numbers passes over NaN, a sum does not.
+    sound &= square < jnp.inf
+    relative = jnp.sqrt(jnp.where(sound, square, 1))
     eps = max(float(jnp.finfo(v.dtype).eps) for v in leaves)
     target = within(jnp.asarray(radius, dtype), tree.size(value), eps)
-    ratio = target / jnp.where(sound, relative, 1)
+    ratio = target / relative
     if not lengthen:
         ratio = jnp.minimum(ratio, safe)
-    return tree.scale(jnp.where(sound, ratio, 0), scaled)
+    return jax.tree.map(lambda v: jnp.where(sound, ratio.astype(v.dtype) * v, 0), scaled)
 
 
 def within(radius: Array, size: int, eps: float) -> Array:

@@ -175,6 +175,16 @@ def test_small_slopes_meet_large_inputs(name, dtype):
 
 @in_both
 @pytest.mark.parametrize("name", SEARCHED)
+def test_no_small_gradient_counts_for_more(name, dtype):
+    """Features in fine steps down to where some of their squares are floats and some are 0."""
+    params = model(name, dtype, [0] * 9)
+    for step in np.arange(-3, 1, 0.05):
+        wild = record(name, dtype, (step - REACH[dtype] / 2, 0.0))
+        assert ratio(name, dtype, params, wild) <= 1
+
+
+@in_both
+@pytest.mark.parametrize("name", SEARCHED)
 def test_no_search_finds_a_larger_contribution(name, dtype):
     """From the best of a few starts, exponents are changed wherever that shortens nothing."""
     rng = np.random.default_rng(2)
