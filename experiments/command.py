@@ -103,9 +103,10 @@ def _run(
         summary = Summary(
             entry if store.folder is None else replace(entry, lines=whole.lines), store
         )
-        shown.append({"name": each, "lines": _lines(entry, summary)})
+        quick = store.folder is None
+        shown.append({"name": each, "quick": quick, "lines": _lines(entry, summary)})
         if not json:
-            _print(entry, summary)
+            _print(entry, summary, quick=quick)
     if json:
         show.as_json({"entries": shown})
 
@@ -145,21 +146,28 @@ def _lines(entry: Entry, summary: Summary) -> list[dict[str, Any]]:
     return found
 
 
-def _print(entry: Entry, summary: Summary) -> None:
+def _print(entry: Entry, summary: Summary, *, quick: bool) -> None:
     from tacit.accounting.guarantee import rounded_up
 
+    mark = " QUICK" if quick else ""
     rows = [
         (
             f"{line['row']}, {line['method']}",
             line["stage"],
             "" if line["printed"] is None else entry.quantity.show(line["printed"]),
-            _spread(entry, line),
-            rounded_up(line["epsilon"], 4),
+            _spread(entry, line) + mark,
+            rounded_up(line["epsilon"], 4) + mark,
         )
         for line in _lines(entry, summary)
     ]
     show.table(("line", "stage", "printed", "here", "true epsilon"), rows, title=entry.title)
     show.sentence(f"{entry.quantity.label}; the true epsilon is for the whole run.")
+    if quick:
+        show.sentence(
+            "QUICK: a few rounds and one seed. These numbers are not the paper's, nor is their"
+            " epsilon; they show that the command works. Without --quick the claim is judged."
+        )
+        return
     for verdict in entry.judge(summary) if entry.judge else []:
         if verdict.answer != "not run":
             where = "as printed" if verdict.stage is None else f"at epsilon {verdict.stage:g}"

@@ -88,7 +88,7 @@ def seconds(simulator: Simulator, state: RunState) -> tuple[float, RunState]:
 
 def reserved(simulator: Simulator) -> int:
     state, number = simulator.init(), jnp.zeros((), jnp.int32)
-    args = (state.server, state.clients, simulator._data, simulator._stream, number, number)
+    args = (state.server, state.clients, simulator.data, simulator._stream, number, number)
     run: Any = simulator._advance._shared(args)
     program = run.func.lower(*run.args, *args).compile()
     return int(program.memory_analysis().temp_size_in_bytes)

@@ -95,6 +95,8 @@ def test_it_is_frozen_and_says_all_its_fields() -> None:
         "uncharged",
         "sentence",
         "short",
+        "meaning",
+        "attack",
     }
 
 

@@ -578,9 +578,9 @@ def test_a_ledger_changed_or_removed_by_someone_else_takes_no_charge(path):
 # Speed
 
 
-def test_100_000_charges_open_in_under_two_seconds(path):
+def test_20_000_charges_open_quickly_and_are_found(path):
     with create(path) as ledger:
-        for start in range(0, 100_000, 10_000):
+        for start in range(0, 20_000, 10_000):
             numbers = ledger.charge_all(
                 (SAMPLED, {"run": "a", "round": round_, "phase": "step", "attempt": 0})
                 for round_ in range(start, start + 10_000)
@@ -592,11 +592,11 @@ def test_100_000_charges_open_in_under_two_seconds(path):
         opened = Ledger.open(path)
         seconds.append(process_time() - start_time)
         opened.close()
-        if seconds[-1] < 2:
+        if seconds[-1] < 0.4:
             break
-    assert min(seconds) < 2
-    assert opened.spent() == repeated(SAMPLED, 100_000)
-    assert opened.find(run="a", round=77_777, phase="step", attempt=0) == [77_777]
+    assert min(seconds) < 0.4
+    assert opened.spent() == repeated(SAMPLED, 20_000)
+    assert opened.find(run="a", round=17_777, phase="step", attempt=0) == [17_777]
     start_time = process_time()
     for round_ in range(1000):
         opened.find(run="a", round=round_, phase="step", attempt=0)

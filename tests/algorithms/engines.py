@@ -66,8 +66,12 @@ def on_host(state: Any) -> Any:
 
 
 @contextmanager
-def erased(calls: Counter[Release] | None = None) -> Iterator[None]:
+def erased(
+    calls: Counter[Release] | None = None, keys: Counter[bytes] | None = None
+) -> Iterator[None]:
     """Every release returns noise that depends on its key alone; calls are counted at run time.
+
+    ``keys`` counts how often noise was drawn with each key.
 
     All noise is drawn through ``Release.noised``, so one replacement reaches every mechanism, also
     where a client's function has closed over its release. A mechanism that is called around the
@@ -81,6 +85,8 @@ def erased(calls: Counter[Release] | None = None) -> Iterator[None]:
     ) -> tree.Tree:
         if calls is not None:
             jax.debug.callback(partial(_count, calls, priced_once(self)))
+        if keys is not None:
+            jax.debug.callback(partial(_note, keys), jax.random.key_data(key))
         # A message of another form (PrivUnit's has a level) is made as if there were no data.
         nothing = original(self, key, tree.zeros_like(value), round_, radius, terms)
         leaves, structure = jax.tree.flatten(nothing)
@@ -106,6 +112,10 @@ def priced_once(release: Release) -> Release:
 
 def _count(calls: Counter[Release], release: Release) -> None:
     calls[release] += 1
+
+
+def _note(keys: Counter[bytes], key: Any) -> None:
+    keys[np.asarray(key).tobytes()] += 1
 
 
 def _forget_programs() -> None:

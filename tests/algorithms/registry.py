@@ -71,6 +71,7 @@ class Case:
     federation: Callable[[int], Federation] = lambda variant: labelled(variant)
     rounds: int = 3
     properties: tuple[Callable[[Outcome], None], ...] = ()
+    like: str | None = None  # a row with the same clients and messages: engines are compared there
 
     @property
     def population(self) -> Population:
@@ -216,6 +217,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         id="dp-fedavg-adam",
+        like="dp-fedavg",
         algorithm=lambda: DPFedAvg(noise=1.0, server="adam", server_lr=0.1, server_decay=0.8),
     ),
     Case(
@@ -249,6 +251,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         id="adaptdp-fedavg-full-radius",
+        like="adaptdp-fedavg",
         algorithm=lambda: AdaptDPFedAvg(
             noise=1.0,
             radius_noise=0.5,
@@ -273,6 +276,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         id="dp-norm-fedavg-clip",
+        like="dp-norm-fedavg",
         algorithm=lambda: DPNormFedAvg(
             bound="clip", noise=1.0, local_steps=2, batch_size=3, output="random"
         ),
@@ -307,6 +311,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         id="dp-fedexp-local-naive",
+        like="dp-fedexp-local",
         algorithm=lambda: FedEXPVariants(
             trust="local", step="naive", bound="normalize", noise=0.5, local_steps=2
         ),
@@ -314,12 +319,14 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         id="dp-fedexp-step-one",
+        like="dp-fedexp-poisson",
         algorithm=lambda: FedEXPVariants(
             step="one", noise=0.5, clients_per_round=PoissonCohort(0.6)
         ),
     ),
     Case(
         id="fedexp",
+        like="dp-fedexp",
         algorithm=lambda: DPFedEXP(clip=1e6, local_steps=2, local_lr=0.5),
         properties=(learns, step_is_at_least_one),
     ),
@@ -405,6 +412,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         id="auto-turns",
+        like="auto",
         algorithm=lambda: Auto(noise=1.0, clients_per_round=TurnsCohort(2)),
         properties=(a_client_pays_for_its_own_turns,),
     ),
@@ -430,6 +438,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         id="auto-record-poisson",
+        like="auto-record-central",
         algorithm=lambda: Auto(
             noise=1.0,
             protects="record",
@@ -444,6 +453,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         id="auto-local-twice",
+        like="auto-local",
         algorithm=lambda: AutoLocal(noise=0.25, times=2, sampler="rejection"),
         rounds=4,
         properties=(a_client_pays_for_its_own_turns,),

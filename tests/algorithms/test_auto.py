@@ -128,11 +128,10 @@ def linear(clients: int = 300, each: int = 5, noise: float = 0.1) -> Federation:
     ("algorithm", "budget", "least"),
     [
         (Auto(), Budget(2.0, 1e-5), 0.75),
-        (Auto(protects="record"), Budget(8.0, 1e-5), 0.5),
         (Auto(protects="record", noise_at="aggregate"), Budget(2.0, 1e-5), 0.75),
         (AutoLocal(), Budget(16.0, 1e-5), 0.6),
     ],
-    ids=["client", "record", "record-central", "local"],
+    ids=["client", "record", "local"],
 )
 def test_least_squares_is_learnt_and_needs_no_setting(
     algorithm: Auto | AutoLocal, budget: Budget, least: float

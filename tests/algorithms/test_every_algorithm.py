@@ -56,18 +56,25 @@ NOT_EXACT = (
 )
 
 # All tests of a row one after the other, so that they share its compiled programs.
+BLOCKS = ("dp-fedavg-poisson", "dp-fedavg-record-poisson", "dp-fedexp-privunit", "auto-record")
 pytestmark = pytest.mark.parametrize("case", CASES, ids=lambda case: case.id, scope="module")
 
 
 def test_erasure_and_times(case: Case) -> None:
-    """With all mechanisms erased two data sets give the same bits, and calls equal ``times``."""
+    """With all mechanisms erased two data sets give the same bits, and calls equal ``times``.
+
+    No two draws of a run share their key: the difference of two values with one noise has none.
+    """
     first, second = case.federation(0), case.federation(1)
     assert not np.array_equal(*(next(iter(f.records.values())) for f in (first, second)))
     calls: Counter[Release] = Counter()
-    with erased(calls):
+    keys: Counter[bytes] = Counter()
+    with erased(calls, keys):
         engine = Simulator(case.planned(), case.task(), first, seed=SEED, max_devices=1)
         one = on_host(engine.advance(engine.init(), 0, case.rounds))
         assert calls == expected_calls(case)
+        assert set(keys.values()) == {1}
+        assert keys.total() == calls.total()
         with_records(engine, second)
         other = on_host(engine.advance(engine.init(), 0, case.rounds))
         if is_local(case):
@@ -168,21 +175,26 @@ def new_ledger(case: Case, tmp_path: Path) -> Iterator[Callable[[str], Ledger]]:
 
 def test_both_engines_agree(case: Case, new_ledger: Callable[[str], Ledger]) -> None:
     """Blocks, devices and messages of bytes are three ways to the same numbers."""
+    if case.like is not None:
+        assert case.like in {other.id for other in CASES if other.like is None}
+        return
     one = outcome(case)
-    wide = watched(
-        case,
-        Simulator(
-            case.planned(),
-            case.task(),
-            case.federation(0),
-            seed=SEED,
-            dtype="float64",
-            block=3,
-            max_devices=1,
-        ),
-    )
-    assert_close(one.states, wide.states)
-    assert_close(one.clients, wide.clients)
+    # Blocks write the states of clients; without a state one row of each kind is enough.
+    if jax.tree.leaves(one.clients[0]) or case.id in BLOCKS:
+        wide = watched(
+            case,
+            Simulator(
+                case.planned(),
+                case.task(),
+                case.federation(0),
+                seed=SEED,
+                dtype="float64",
+                block=3,
+                max_devices=1,
+            ),
+        )
+        assert_close(one.states, wide.states)
+        assert_close(one.clients, wide.clients)
     wire = LocalFederation(
         case.planned(),
         case.task(),

@@ -141,7 +141,7 @@ def by_itself(simulator: Simulator) -> Any:
     with precision(simulator.dtype):
         program = jax.jit(
             jax.shard_map(
-                simulator._rounds_on_device,
+                simulator.rounds_on_device,
                 mesh=simulator._mesh,
                 in_specs=(whole, split, split, whole, whole, whole),
                 out_specs=(whole, split),
@@ -151,7 +151,7 @@ def by_itself(simulator: Simulator) -> Any:
         state = simulator.init()
         numbers = jnp.asarray(0, jnp.int32), jnp.asarray(2, jnp.int32)
         server, _ = program(
-            state.server, state.clients, simulator._data, simulator._stream, *numbers
+            state.server, state.clients, simulator.data, simulator._stream, *numbers
         )
     return simulator.algorithm.model(server)
 

@@ -14,30 +14,48 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import lru_cache
 
 from scipy.special import ndtr, ndtri
 
 from tacit.accounting.events import DpEvent
 from tacit.accounting.guarantee import Relation
-from tacit.accounting.leaves import leaves
+from tacit.accounting.leaves import Leaf, leaves
 from tacit.accounting.pld import pld_epsilon
 
 RATES = (0.001, 0.01, 0.05)
 _DELTAS = (1e-6, 1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.2, 0.4)
 _UP = 1 + 1e-9
+_NEARLY_NOTHING = 0.01  # an epsilon that is worth no further search
 
 
 def best_attack(
-    event: DpEvent, relation: Relation, rates: Iterable[float] = RATES
+    event: DpEvent,
+    relation: Relation,
+    rates: Iterable[float] = RATES,
+    deltas: Iterable[float] = _DELTAS,
 ) -> tuple[tuple[float, float], ...]:
-    """Pairs of a false-positive rate and the largest true-positive rate at it."""
-    parts = leaves(event, relation)
+    """Pairs of a false-positive rate and the largest true-positive rate at it.
+
+    Where a bound has to be put together of points of the privacy profile, ``deltas`` says which.
+    """
+    return _best(tuple(leaves(event, relation)), relation, tuple(rates), tuple(sorted(deltas)))
+
+
+@lru_cache(maxsize=64)
+def _best(
+    parts: tuple[Leaf, ...], relation: Relation, rates: tuple[float, ...], deltas: tuple[float, ...]
+) -> tuple[tuple[float, float], ...]:
     if any(leaf.kind == "none" for leaf in parts):
         return tuple((rate, 1.0) for rate in rates)
     if all(leaf.kind == "gaussian" and leaf.sampled == "no" for leaf in parts):
         mu = parts[0].size if parts else 0.0
         return tuple((rate, gaussian_rate(rate, mu)) for rate in rates)
-    known = [(pld_epsilon(parts, delta, relation), delta) for delta in _DELTAS]
+    known: list[tuple[float, float]] = []
+    for delta in deltas:
+        known.append((pld_epsilon(parts, delta, relation), delta))
+        if known[-1][0] < _NEARLY_NOTHING:
+            break  # a larger delta only adds to the bound
     return tuple((rate, bounded_rate(rate, known)) for rate in rates)
 
 

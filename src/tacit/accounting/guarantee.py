@@ -9,7 +9,7 @@ where the noise came from. All sentences about privacy are made in this module.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from decimal import ROUND_CEILING, Decimal
 from typing import Any, Literal
@@ -187,16 +187,16 @@ class Guarantee:
         if self.uncharged:
             yield f"Not counted: {'; '.join(self.uncharged)}."
 
-    def attack(self) -> tuple[tuple[float, float], ...]:
+    def attack(self, rates: Sequence[float] = ()) -> tuple[tuple[float, float], ...]:
         """The best attack on one unit: false-positive rates, and the most true positives at each.
 
         Empty if what was released is not known, or nothing is guaranteed.
         """
-        from tacit.accounting.best_attack import best_attack
+        from tacit.accounting.best_attack import RATES, best_attack
 
         if self.event is None or math.isinf(self.epsilon):
             return ()
-        return best_attack(self.event, self.relation)
+        return best_attack(self.event, self.relation, rates or RATES)
 
     def meaning(self) -> str:
         """What epsilon means for one unit; empty where ``attack`` is."""
@@ -231,10 +231,12 @@ class Guarantee:
         return "; ".join(parts)
 
     def as_dict(self) -> dict[str, object]:
-        """The fields and the sentence, for JSON."""
+        """The fields, the sentence and what it means, for JSON."""
         own = asdict(replace(self, event=None))
         del own["event"]
-        return {**own, "sentence": self.sentence(), "short": self.short()}
+        attack = [{"false_positives": rate, "true_positives": m} for rate, m in self.attack()]
+        said = {"sentence": self.sentence(), "short": self.short(), "meaning": self.meaning()}
+        return {**own, **said, "attack": attack}
 
 
 def rounded_up(value: float, digits: int = 5) -> str:

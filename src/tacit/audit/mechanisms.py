@@ -187,7 +187,8 @@ def _through_doors(
 
         return _many(one, key, count)
 
-    return Subject(f"both doors, {clients} clients, {release.at}", draw, event, relation)
+    many = "one client" if clients == 1 else f"{clients} clients"
+    return Subject(f"both doors, {many}, {release.at}", draw, event, relation)
 
 
 def _doors(at: At, relation: Relation) -> Subject:

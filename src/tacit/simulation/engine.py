@@ -81,11 +81,11 @@ class Simulator:
         self._phases = algorithm.phases(worked, self.population)
         with precision(dtype):
             self._stream = self._stream_of(seed)
-            self._data = self._laid_out(federation)
+            self.data = self._laid_out(federation)
             spec = PartitionSpec(AXIS)
             whole = PartitionSpec()
             self._advance = Program(
-                self._rounds_on_device,
+                self.rounds_on_device,
                 self._mesh,
                 (whole, spec, spec, whole, whole, whole),
                 (whole, spec),
@@ -104,7 +104,7 @@ class Simulator:
             raise TacitError("the clients have other sizes: make a new simulator for them.")
         self.federation = federation
         with precision(self.dtype):
-            self._data = self._laid_out(federation)
+            self.data = self._laid_out(federation)
 
     def reseed(self, seed: int | None) -> None:
         """Use another seed, without recompiling."""
@@ -124,13 +124,22 @@ class Simulator:
     def init(self) -> RunState:
         """The state before the first round."""
         with precision(self.dtype):
-            params = self.task.init(self._stream.init)
-            per_device = -(-self.federation.clients // self._mesh.size)
-            one = self.algorithm.init_client(params)
-            clients = jax.tree.map(
-                lambda v: jnp.broadcast_to(v, (self._mesh.size, per_device, *jnp.shape(v))), one
-            )
-            return self.place(RunState(first_state(self.algorithm, params), clients))
+            return self.place(self.first(self._stream))
+
+    def first(self, stream: Stream) -> RunState:
+        """The state before the first round of the run with this stream."""
+        params = self.task.init(stream.init)
+        per_device = -(-self.federation.clients // self.devices)
+        one = self.algorithm.init_client(params)
+        clients = jax.tree.map(
+            lambda v: jnp.broadcast_to(v, (self.devices, per_device, *jnp.shape(v))), one
+        )
+        return RunState(first_state(self.algorithm, params), clients)
+
+    @property
+    def devices(self) -> int:
+        """How many devices the clients are spread over."""
+        return int(self._mesh.size)
 
     def place(self, state: RunState) -> RunState:
         """Put a state (from a checkpoint) on the devices."""
@@ -147,7 +156,7 @@ class Simulator:
         with precision(self.dtype):
             numbers = jnp.asarray(first, jnp.int32), jnp.asarray(rounds, jnp.int32)
             server, clients = self._advance(
-                state.server, state.clients, self._data, self._stream, *numbers
+                state.server, state.clients, self.data, self._stream, *numbers
             )
             return RunState(server, clients)
 
@@ -170,7 +179,7 @@ class Simulator:
         phase = self._phases[-1]
         with precision(self.dtype):
             number = jnp.asarray(round_, jnp.int32)
-            sums = self._probe(state.server, state.clients, self._data, self._stream, number)
+            sums = self._probe(state.server, state.clients, self.data, self._stream, number)
             clients = self.federation.clients
             expected = self.algorithm.cohort.expected(clients)
             found = ratios(sums, phase.releases[field], clients, expected, round_)
@@ -198,7 +207,7 @@ class Simulator:
         sums, _ = self._sum(phase, keys, members, clients, data, sent, round_)
         return lax.psum(sums, AXIS)
 
-    def _rounds_on_device(
+    def rounds_on_device(
         self,
         server: Any,
         clients: Tree,
@@ -207,6 +216,7 @@ class Simulator:
         first: Array,
         rounds: Array,
     ) -> tuple[Any, Tree]:
+        """The rounds as one device computes them, for its own clients."""
         self.traces += 1
         clients = jax.tree.map(lambda v: v[0], clients)
         data = jax.tree.map(lambda v: v[0], data)

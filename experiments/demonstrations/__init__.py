@@ -1,0 +1,1 @@
+"""Attacks that people know, on what people run: membership and reconstruction, with pictures."""
