@@ -30,9 +30,10 @@ def quick_compilation() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _no_pictures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs draw their curves only where a test looks at them: a picture takes a second."""
+    """Runs draw curves and pages only where a test looks at them: a picture takes a second."""
     if request.node.get_closest_marker("pictures") is None:
         monkeypatch.setattr("tacit.report.run_pictures.draw_run", lambda *_: [])
+        monkeypatch.setattr("tacit.report.charts._svg", lambda *_, **__: "<svg></svg>")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -36,10 +36,10 @@ MAY_IMPORT = {
 }
 IMPORTED_BY = {
     "audit": {"cli"},
-    "simulation": {"run", "cli", "__init__"},
+    "simulation": {"run", "audit", "cli", "__init__"},
     "wire": {"deployment"},
     "secure_aggregation": {"wire", "deployment"},
-    "run": {"cli", "deployment", "__init__"},
+    "run": {"audit", "cli", "deployment", "__init__"},
     "deployment": {"cli"},
     "cli": {"__main__"},
 }

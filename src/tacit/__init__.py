@@ -43,6 +43,10 @@ __all__ = sorted(_WHERE)
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":  # in one place, the metadata of the package
+        from importlib.metadata import version
+
+        return version("tacit-fl")
     if name not in _WHERE:
         raise AttributeError(f"module 'tacit' has no attribute {name!r}")
     module, _, attribute = _WHERE[name].partition(":")

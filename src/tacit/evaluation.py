@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax import Array
+from numpy.typing import NDArray
 
 from tacit.algorithm import Algorithm
 from tacit.precision import Precision, cast, precision
@@ -40,6 +41,18 @@ class Evaluator:
 
     def __call__(self, params: Params, records: HostRecords) -> dict[str, float]:
         """Mean loss and the task's metrics on the records, as their owner holds them."""
+        losses, outputs = self._all(params, records)
+        with precision(self._dtype):
+            penalty = float(self._whole.penalty(params))
+        return {"loss": float(losses.mean()) + penalty, **self._whole.metrics(outputs, records)}
+
+    def outputs(self, params: Params, records: HostRecords) -> NDArray[Any]:
+        """What the model says of each record."""
+        return self._all(params, records)[1]
+
+    def _all(
+        self, params: Params, records: HostRecords
+    ) -> tuple[NDArray[np.float64], NDArray[Any]]:
         total = len(next(iter(records.values())))
         losses, outputs = [], []
         with precision(self._dtype):
@@ -49,9 +62,7 @@ class Evaluator:
                 loss, output = _judged(self.task, params, part)
                 losses.append(np.asarray(loss, np.float64))
                 outputs.append(np.asarray(output))
-            penalty = float(self._whole.penalty(params))
-        mean = float(np.concatenate(losses).mean()) + penalty
-        return {"loss": mean, **self._whole.metrics(np.concatenate(outputs), records)}
+        return np.concatenate(losses), np.concatenate(outputs)
 
 
 @partial(jax.jit, static_argnums=0)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("cryptography", reason="needs the extra deploy: pip install 'tacit[deploy]'")
+pytest.importorskip("cryptography", reason="needs the extra deploy: pip install 'tacit-fl[deploy]'")
 
 from tacit.cli import run
 

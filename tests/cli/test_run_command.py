@@ -194,6 +194,11 @@ def model(folder):
         return {name: archive[name] for name in archive.files}
 
 
+# A test run that was started in the background ignores Ctrl-C, and its children would, too.
+HEARS = (
+    "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+    " runpy.run_module('tacit', run_name='__main__')"
+)
 ROUNDS = 6_000  # seconds of work after the first checkpoint, so that a signal finds it running
 LONG = [
     *("--set", "train.seed=0"),
@@ -218,7 +223,7 @@ def whole(tmp_path_factory):
 def test_a_killed_run_resumes_to_the_same_model(kill, config, whole, tmp_path, capsys):
     """The process is stopped somewhere in the middle; nothing is charged twice or lost."""
     cut = tmp_path / "cut"
-    command = [sys.executable, "-m", "tacit", "run", config, "--out", str(cut), *LONG]
+    command = [sys.executable, "-c", HEARS, "run", config, "--out", str(cut), *LONG]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         limit = time.monotonic() + 120
         while not (cut / "checkpoint.npz").exists() and process.poll() is None:

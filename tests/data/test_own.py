@@ -146,7 +146,7 @@ def test_pickled_arrays_are_refused(tmp_path: Path) -> None:
 def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(DataError, match=r"needs pyarrow.*tacit\[parquet\]"):
+    with pytest.raises(DataError, match=r"needs pyarrow.*tacit-fl\[parquet\]"):
         own_data(tmp_path, MEANING)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-flwr = pytest.importorskip("flwr", reason="needs the extra deploy: pip install 'tacit[deploy]'")
+flwr = pytest.importorskip("flwr", reason="needs the extra deploy: pip install 'tacit-fl[deploy]'")
 
 from flwr.app import ConfigRecord, Error, Message, RecordDict  # noqa: E402
 from flwr.supercore.task_identity import TaskIdentity  # noqa: E402

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("flwr", reason="needs the extra deploy: pip install 'tacit[deploy]'")
+pytest.importorskip("flwr", reason="needs the extra deploy: pip install 'tacit-fl[deploy]'")
 if not os.environ.get("TACIT_PROCESSES"):
     pytest.skip("real processes take minutes: set TACIT_PROCESSES=1", allow_module_level=True)
 

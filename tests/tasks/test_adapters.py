@@ -41,7 +41,7 @@ def check_classifier(task):
 def test_a_missing_library_is_one_sentence(build, extra, missing, monkeypatch):
     for name in (missing, f"{missing}.linen", f"{missing}.nnx", f"{missing}.errors"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ConfigError, match=rf"pip install 'tacit\[{extra}\]'"):
+    with pytest.raises(ConfigError, match=rf"pip install 'tacit-fl\[{extra}\]'"):
         build()
 
 

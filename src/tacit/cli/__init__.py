@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib.metadata import entry_points
+from typing import Annotated
 
 import typer
 
-from tacit.cli import account, audit, data, demo, deploy, ledger, site
+from tacit.cli import account, audit, data, demo, deploy, ledger, show, site
 from tacit.cli import compare as comparing
 from tacit.cli import plan as planning
+from tacit.cli import report as reporting
 from tacit.cli import run as running
 from tacit.errors import TacitError
 
@@ -20,7 +22,28 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from tacit import __version__
+
+        typer.echo(f"tacit {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version.", callback=_version, is_eager=True),
+    ] = False,
+) -> None:
+    del version
+
+
 app.add_typer(account.account, name="account")
 app.add_typer(account.calibrate, name="calibrate")
 app.add_typer(ledger.app, name="ledger")
@@ -31,12 +54,16 @@ app.add_typer(audit.app, name="audit")
 app.command("run")(running.run)
 app.command("compare")(comparing.compare)
 app.command("plan")(planning.plan)
+app.command("report")(reporting.report)
 app.command("examples")(running.examples)
 app.command("demo")(demo.demo)
 
 # Other packages may add commands: the experiments of the repository add `reproduce`.
 for found in entry_points(group="tacit.commands"):
-    app.command(found.name)(found.load())
+    try:
+        app.command(found.name)(found.load())
+    except Exception as error:  # a broken package must not take all commands along
+        typer.echo(f"tacit: the command {found.name} cannot be loaded: {error}", err=True)
 
 # The base class of all usage errors; typer has its own copy of click, so it comes from typer.
 _UsageMistake: type[Exception] = typer.BadParameter.__mro__[2]
@@ -50,6 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     command = typer.main.get_command(app)
+    json = "--json" in (sys.argv if arguments is None else arguments)
     try:
         result = command.main(
             args=list(arguments) if arguments is not None else None,
@@ -57,9 +85,13 @@ def run(arguments: Sequence[str] | None = None) -> int:
             standalone_mode=False,
         )
     except TacitError as error:
-        return _mistake(str(error))
+        return _mistake(str(error), json=json)
     except _UsageMistake as error:
-        return _mistake(error.format_message() if hasattr(error, "format_message") else str(error))
+        if type(error).__name__ == "NoArgsIsHelpError":  # nothing was asked for: show what there is
+            typer.echo(str(error))
+            return 0
+        told = error.format_message() if hasattr(error, "format_message") else str(error)
+        return _mistake(told, json=json)
     except (KeyboardInterrupt, typer.Abort):
         return _interrupted()
     except BrokenPipeError:
@@ -74,7 +106,9 @@ def _interrupted() -> int:
     return 130
 
 
-def _mistake(sentence: str) -> int:
-    if sentence:
+def _mistake(sentence: str, *, json: bool) -> int:
+    if json:
+        show.as_json({"error": sentence})
+    elif sentence:
         typer.echo(f"tacit: {sentence}", err=True)
     return 2

@@ -195,7 +195,7 @@ def _report(
     if accountant is AccountantName.ALL:
         compared = every_epsilon(event, delta=delta, relation=relation.value)
     if json:
-        result = {**described, **sure.as_dict(), "attack": show.attack(sure)}
+        result = {**described, **sure.as_dict()}
         if compared:
             result["accountants"] = [
                 {"accountant": name, "epsilon": value} for name, value in compared.items()

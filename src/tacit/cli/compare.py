@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tacit.cli import show
-from tacit.cli.run import example_text
+from tacit.cli.run import REPORT, example_text
 from tacit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _report(outcomes: Mapping[str, Outcome], metric: str, out: Path | None) -> N
         " one of them by its result is not counted."
     )
     if out is not None:
-        show.sentence(f"The data and the plot are in {out}.")
+        show.sentence(f"The data and the plot are in {out}; the report is {out / REPORT}.")
 
 
 def _keep(outcomes: Mapping[str, Outcome], metric: str, out: Path, variants: list[Variant]) -> None:
@@ -143,6 +143,8 @@ def _keep(outcomes: Mapping[str, Outcome], metric: str, out: Path, variants: lis
 
     from tacit.report.curves import draw_curves
     from tacit.run.config import as_toml
+    from tacit.run.page import write_runs
+    from tacit.run.shown import compared
 
     out.mkdir(parents=True, exist_ok=True)
     lines = {name: _line(outcome, metric) for name, outcome in outcomes.items()}
@@ -151,5 +153,6 @@ def _keep(outcomes: Mapping[str, Outcome], metric: str, out: Path, variants: lis
         (out / f"{number:03d}.toml").write_text(
             f"# {variant.name}\n{as_toml(variant.config.as_dict())}", encoding="utf-8"
         )
+    write_runs([compared(v, outcomes[v.name]) for v in variants], out / REPORT)
     first = {name: next(iter(outcome.rows.values())) for name, outcome in outcomes.items()}
     draw_curves(first, metric, out / "compare.svg", f"{metric}, first seed")

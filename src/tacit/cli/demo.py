@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from tacit.cli import show
+from tacit.cli.run import REPORT
 
 _BUDGETS = (8.0, 2.0)
+
+
+def _folder(name: str) -> str:
+    return re.sub("[^a-z0-9]+", "-", name.lower())
 
 
 def demo(
@@ -25,6 +31,7 @@ def demo(
     from tacit.report.curves import draw_curves
     from tacit.run import Run, RunConfig
     from tacit.run.config import changed
+    from tacit.run.page import write_report
 
     private = tomllib.loads(example_text("digits-dp-fedavg"))
     wanted: dict[str, dict[str, Any]] = {
@@ -38,18 +45,19 @@ def demo(
         show.sentence("Digits, 100 clients with skewed labels: what does privacy cost?")
     for name, values in wanted.items():
         planned = Run.from_config(RunConfig.from_dict(values).with_seed(None))
-        results[name] = trained(planned, None, quiet=json)
-    out.mkdir(parents=True, exist_ok=True)
+        results[name] = trained(planned, out / _folder(name), quiet=json)
     picture = draw_curves(
         {name: result.rows for name, result in results.items()},
         "test/accuracy",
         out / "accuracy.png",
         "Digits over 100 clients: test accuracy by round",
     )
+    page = write_report([out / _folder(name) for name in wanted], out / REPORT)
     if json:
         show.as_json(
             {
                 "picture": str(picture),
+                "report": str(page),
                 "runs": {
                     name: {"metrics": r.metrics, **r.guarantee.as_dict()}
                     for name, r in results.items()
@@ -65,5 +73,6 @@ def demo(
         ],
     )
     for name, result in results.items():
-        show.sentence(f"{name}. {result.guarantee.sentence()}")
-    show.sentence(f"The plot is {picture}.")
+        show.told(result.guarantee.as_dict(), f"{name}. ")
+    show.sentence(f"The plot is {picture}; the runs are in folders beside it.")
+    show.sentence(f"The report is {page}: open it in a browser.")

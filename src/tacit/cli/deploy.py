@@ -79,7 +79,7 @@ def init(
         )
         return
     show.sentence(f"The federation is in {folder}; its README.md lists the next steps.")
-    show.sentence(f"If no round is repeated: {public.guarantee(delta).sentence()}")
+    show.told(public.guarantee(delta).as_dict(), "If no round is repeated: ")
     show.sentence(trust_sentence(public))
     if asked.secured:
         show.sentence(
@@ -169,31 +169,37 @@ def demo(
     from tacit.cli.deploy_progress import Lines
     from tacit.deployment.setup.demo import run_demo
     from tacit.deployment.setup.private_files import own_files_only
+    from tacit.run.page import write_report
 
     own_files_only()
     found = run_demo(out, rounds, Lines(quiet=json))
+    page = write_report([out / "server" / "run"])
     if json:
-        show.as_json(found)
+        show.as_json({**found, "report": str(page)})
         return
     _table(found["metrics"], found["rounds"])
     for each in found["sites"]:
-        show.sentence(f"{each['name']} ({each['records']} records). {each['sentence']}")
+        show.told(each, f"{each['name']} ({each['records']} records). ")
     show.sentence(found["trust"])
-    show.sentence(f"Everything is in {out}: the model is {found['model']}.")
+    show.sentence(f"Everything is in {out}: the model is {found['model']}, the report {page}.")
 
 
 def _report_server(folder: Path, last: Mapping[str, Any], *, json: bool) -> None:
     import json as reader
 
+    from tacit.run.page import write_report
+
     summary = reader.loads((folder / "run" / "summary.json").read_text())
+    page = write_report([folder / "run"])
     if json:
-        show.as_json({**summary, "model": str(folder / "run" / "model.npz")})
+        model = str(folder / "run" / "model.npz")
+        show.as_json({**summary, "model": model, "report": str(page)})
         return
     _table(last.get("metrics", {}), int(summary["rounds"]))
     if summary["stopped"]:
         show.sentence(f"Training stopped early: {summary['stopped']}.")
-    show.sentence(summary["guarantee"]["sentence"])
-    show.sentence(f"The model is {folder / 'run' / 'model.npz'}.")
+    show.told(summary["guarantee"])
+    show.sentence(f"The model is {folder / 'run' / 'model.npz'}, the report {page}.")
 
 
 def _table(metrics: Mapping[str, float], rounds: int) -> None:

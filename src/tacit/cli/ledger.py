@@ -14,7 +14,18 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Read and check a ledger of spent privacy.")
 
-LedgerPath = Annotated[Path, typer.Argument(help="The ledger's file.", metavar="PATH")]
+
+def _file(path: Path) -> Path:
+    """The ledger itself, where the folder of a run or of a site is given."""
+    return path / "ledger.jsonl" if path.is_dir() else path
+
+
+LedgerPath = Annotated[
+    Path,
+    typer.Argument(
+        help="A ledger, or the folder of a run or a site.", metavar="PATH", callback=_file
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 

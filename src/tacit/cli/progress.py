@@ -6,6 +6,8 @@ import sys
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from tacit.accounting.guarantee import rounded_up
+
 if TYPE_CHECKING:
     from tacit.run.loop import Progress
 
@@ -17,17 +19,21 @@ class Watch:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Bar
+        from rich.table import Column
+
+        def whole() -> Column:
+            return Column(no_wrap=True, overflow="ignore")
 
         self._console = Console(file=sys.stderr, highlight=False)
         self._quiet = quiet
         self._live = not quiet and self._console.is_terminal
         self._seen = ""
         self._bar = Bar(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=16),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(compact=True),
-            TextColumn("{task.fields[seen]}"),
+            TextColumn("{task.description}", table_column=whole()),
+            BarColumn(bar_width=8),
+            MofNCompleteColumn(table_column=whole()),
+            TimeRemainingColumn(compact=True, table_column=whole()),
+            TextColumn("{task.fields[seen]}", table_column=whole()),
             console=self._console,
             disable=not self._live,
         )
@@ -53,19 +59,20 @@ class Watch:
             self._seen = _seen(progress)
         self._bar.update(self._task, completed=progress.round, seen=self._seen)
         if not self._live and progress.metrics:
+            pace = f"{progress.seconds_per_round:.3f} s/round"
             self._console.print(
-                f"round {progress.round}/{progress.rounds}  {self._seen}", soft_wrap=True
+                f"round {progress.round}/{progress.rounds}  {self._seen}  {pace}", soft_wrap=True
             )
 
 
 def _seen(progress: Progress) -> str:
+    """What stands beside the bar: with it, at most 80 columns for up to 99,999 rounds."""
     parts = [
-        f"{name.split('/')[-1]} {progress.metrics[name]:.4f}"
+        f"{name.split('/')[-1]} {progress.metrics[name]:.3f}"
         for place in ("test", "oracle/held_out")
         for name in (f"{place}/loss", f"{place}/accuracy")
         if name in progress.metrics
     ]
     if progress.epsilon is not None and progress.epsilon != float("inf"):
-        parts.append(f"epsilon {progress.epsilon:.3f}")
-    parts.append(f"{progress.seconds_per_round:.3f} s/round")
+        parts.append(f"epsilon {rounded_up(progress.epsilon, 3)}")
     return "  ".join(parts)

@@ -15,15 +15,35 @@ from tacit.validation import nearest
 if TYPE_CHECKING:
     from tacit.run import Result, Run, RunConfig
 
+REPORT = "report.html"
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
+def _example_names() -> list[str]:
+    folder = resources.files("tacit.examples")
+    return sorted(
+        f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")
+    )
+
+
+def _completed(incomplete: str) -> list[str]:
+    return [name for name in _example_names() if name.startswith(incomplete)]
+
+
+Config = Annotated[Path | None, typer.Argument(help="A TOML file.", show_default=False)]
+Changes = Annotated[
+    list[str] | None, typer.Option("--set", help="section.key=value; can be repeated.")
+]
+Example = Annotated[
+    str | None,
+    typer.Option(help="An example instead of a file.", autocompletion=_completed),
+]
+
+
 def run(
-    config: Annotated[Path | None, typer.Argument(help="A TOML file.", show_default=False)] = None,
-    example: Annotated[str | None, typer.Option(help="An example instead of a file.")] = None,
-    changes: Annotated[
-        list[str] | None, typer.Option("--set", help="section.key=value; can be repeated.")
-    ] = None,
+    config: Config = None,
+    example: Example = None,
+    changes: Changes = None,
     seeds: Annotated[int, typer.Option(help="Number of seeds (one run each).", min=1)] = 1,
     out: Annotated[Path | None, typer.Option(help="Folder for the results.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Folder of a run to continue.")] = None,
@@ -34,7 +54,7 @@ def run(
     from tacit.run import Run
     from tacit.run.overview import overview
 
-    settings, out = _settings(config, example, changes or [], out, resume)
+    settings, out = settings_of(config, example, changes or [], out, resume)
     if seeds > 1:  # an experiment with known seeds
         settings = settings.with_seed(settings.train.seed or 0)
     planned = Run.from_config(settings)
@@ -50,6 +70,10 @@ def run(
         seed = settings.train.seed
         one = planned if seed is None else planned.with_seed(seed + number)
         results.append(trained(one, _folder_of(out, number, seeds), quiet=json))
+    if out is not None:
+        from tacit.run.page import write_report
+
+        write_report([out], trained=planned)
     if json:
         show.as_json(_as_dict(planned, results, out))
     else:
@@ -66,7 +90,7 @@ def examples(json: Json = False) -> None:
         show.sentence(f"{name}: {_about(text)}")
 
 
-def _settings(
+def settings_of(
     config: Path | None,
     example: str | None,
     changes: list[str],
@@ -109,8 +133,15 @@ def trained(planned: Run, out: Path | None, *, quiet: bool) -> Result:
 
     seed = planned.settings.seed
     title = "training" if seed is None else f"seed {seed}"
-    with Watch(title, planned.plan.rounds, quiet=quiet) as watch:
-        return planned.train(out, on_progress=watch)
+    try:
+        with Watch(title, planned.plan.rounds, quiet=quiet) as watch:
+            return planned.train(out, on_progress=watch)
+    except KeyboardInterrupt:
+        told = f"Go on with: tacit run --resume {out}"
+        if out is None:
+            told = "Nothing was kept. With --out FOLDER a run can be continued."
+        typer.echo(told, err=True)
+        raise
 
 
 def _announce(planned: Run) -> None:
@@ -150,6 +181,7 @@ def _as_dict(planned: Run, results: list[Result], out: Path | None) -> dict[str,
         "stopped": results[0].stopped,
         "seeds": [{"metrics": result.metrics, "scaling": _scaling(result)} for result in results],
         "out": str(out) if out is not None else None,
+        "report": str(out / REPORT) if out is not None else None,
     }
 
 
@@ -181,13 +213,7 @@ def _report(planned: Run, results: list[Result], out: Path | None) -> None:
         )
     if out is not None:
         show.sentence(f"Everything is in {out}: model, metrics, ledger, curves.")
-
-
-def _example_names() -> list[str]:
-    folder = resources.files("tacit.examples")
-    return sorted(
-        f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")
-    )
+        show.sentence(f"The report is {out / REPORT}.")
 
 
 def example_text(name: str) -> str:

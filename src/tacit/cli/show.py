@@ -34,14 +34,14 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | No
 
 def guarantee(sure: Guarantee) -> None:
     """Print a guarantee and what it means."""
-    sentence(sure.sentence())
-    if meaning := sure.meaning():
-        sentence(meaning)
+    told(sure.as_dict())
 
 
-def attack(sure: Guarantee) -> list[dict[str, float]]:
-    """The rates of the best attack, for JSON."""
-    return [{"false_positives": rate, "true_positives": most} for rate, most in sure.attack()]
+def told(found: Mapping[str, Any], before: str = "") -> None:
+    """Print the sentence of a guarantee that was kept as JSON, and what it means."""
+    sentence(f"{before}{found['sentence']}")
+    if found.get("meaning"):
+        sentence(found["meaning"])
 
 
 def sentence(text: str) -> None:

@@ -28,7 +28,7 @@ def budget(folder: Folder, json: Json = False) -> None:
         f"{found['name']}: epsilon = {found['spent']} of {found['budget']:g} at delta ="
         f" {found['delta']:g} is spent, in {found['charges']} charges."
     )
-    show.sentence(found["sentence"])
+    show.told(found)
 
 
 @app.command()

@@ -6,17 +6,21 @@ A variant is one configuration; its seeds share a compiled program. Variants go 
 from __future__ import annotations
 
 import itertools
+import math
 import statistics
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from tacit.errors import ConfigError
 from tacit.measurements import Row
 from tacit.run.config import RunConfig, changed
 from tacit.run.parallel import over_cores
 
+RATES = tuple(np.geomspace(1e-4, 0.99, 60).tolist())  # of false positives, for curves
 _QUALITIES = ("accuracy", "concordance", "auc", "r2", "loss")
 _PLACES = ("test", "oracle/held_out", "oracle")
 
@@ -43,6 +47,7 @@ class Outcome:
 
     guarantee: dict[str, Any]
     rows: dict[int, list[Row]]
+    attack: tuple[tuple[float, float], ...] = ()  # the trade-off curve of the guarantee
 
     def last(self, metric: str) -> list[float]:
         """The last value of a metric for every seed."""
@@ -144,11 +149,13 @@ def run_share(share: Share) -> Outcome:
     from tacit.run.run import Run
 
     run = Run.from_config(share.variant.config)
-    rows, guarantee = dict[int, list[Row]](), dict[str, Any]()
+    rows, results = dict[int, list[Row]](), []
     for seed in share.seeds:
-        result = run.with_seed(seed).train()
-        rows[seed], guarantee = result.rows, result.guarantee.as_dict()
-    return Outcome(guarantee, rows)
+        results.append(run.with_seed(seed).train())
+        rows[seed] = results[-1].rows
+    sure = results[-1].guarantee
+    curve = sure.attack(RATES) if math.isfinite(sure.epsilon) else ()
+    return Outcome(sure.as_dict(), rows, curve)
 
 
 def joined(done: Sequence[tuple[Share, Outcome]]) -> dict[str, Outcome]:
@@ -157,7 +164,8 @@ def joined(done: Sequence[tuple[Share, Outcome]]) -> dict[str, Outcome]:
     for share, outcome in done:
         before = found.get(share.variant.name)
         rows = {**(before.rows if before else {}), **outcome.rows}
-        found[share.variant.name] = Outcome(outcome.guarantee, dict(sorted(rows.items())))
+        whole = dict(sorted(rows.items()))
+        found[share.variant.name] = replace(outcome, rows=whole)
     return found
 
 

@@ -48,6 +48,14 @@ def opened(
     return _applied(algorithm, federation, released), released
 
 
+def restored(plan: Plan, federation: Federation, folder: RunFolder) -> Federation:
+    """The federation after what the prelude of a kept run has released."""
+    algorithm = None if plan.prelude is None else plan.prelude.algorithm
+    if not isinstance(algorithm, Prelude):
+        return federation
+    return _stored(algorithm, federation, folder)[0]
+
+
 def _applied(algorithm: Prelude, federation: Federation, released: Released) -> Federation:
     return federation.mapped(lambda records: algorithm.applied(records, released))
 

@@ -60,4 +60,5 @@ class Result:
 
 def versions() -> dict[str, str]:
     """The packages that decide numbers."""
-    return {name: version(name) for name in ("tacit", "jax", "dp-accounting", "numpy", "scipy")}
+    found = {name: version(name) for name in ("jax", "dp-accounting", "numpy", "scipy")}
+    return {"tacit": version("tacit-fl"), **found}

@@ -5,7 +5,7 @@ function of one record. Layers that mix the records of a batch (batch normalisat
 with them a record's gradient depends on its neighbours, so no bound on one record holds, and their
 running statistics would leave the client without a release.
 
-The libraries are optional: ``pip install tacit[flax]`` or ``tacit[equinox]``.
+The libraries are optional: ``pip install tacit-fl[flax]`` or ``tacit-fl[equinox]``.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def require(module: str, extra: str) -> Any:
         return importlib.import_module(module)
     except ImportError:
         raise ConfigError(
-            f"this model needs {extra}, which is not installed: pip install 'tacit[{extra}]'."
+            f"this model needs {extra}, which is not installed: pip install 'tacit-fl[{extra}]'."
         ) from None
 
 

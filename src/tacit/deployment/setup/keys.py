@@ -232,5 +232,5 @@ def _need_cryptography() -> None:
         import cryptography  # noqa: F401
     except ImportError:
         raise TacitError(
-            "a deployment needs Flower and cryptography: install `tacit[deploy]`."
+            "a deployment needs Flower and cryptography: install `tacit-fl[deploy]`."
         ) from None

@@ -19,7 +19,7 @@ def work(folder: Path) -> None:
     try:
         from tacit.deployment.site.node import FleetNode
     except ImportError:
-        raise TacitError("a deployment needs Flower: install `tacit[deploy]`.") from None
+        raise TacitError("a deployment needs Flower: install `tacit-fl[deploy]`.") from None
     os.environ.setdefault("FLWR_TELEMETRY_ENABLED", "0")
     if working(folder) is not None:
         raise TacitError(f"a site is already running in {folder}: `tacit deploy stop` stops it.")
