@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types docs bench bench-quick bench-accounting bench-secure-sums reproduce clean \
-	deploy-demo deploy-test soak
+.PHONY: help setup demo test lint types docs bench bench-quick bench-accounting bench-secure-sums reproduce audit clean \
+	demonstrations deploy-demo deploy-test soak
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -54,6 +54,14 @@ bench-accounting: $(STAMP) ## accounting benchmarks
 reproduce: $(STAMP) ## all tables and figures, and the results page; goes on where it was
 	$(BIN)/tacit reproduce all
 	$(BIN)/tacit reproduce page --readme README.md
+
+demonstrations: $(STAMP) ## known attacks without privacy and at stated budgets, with pictures (ten minutes)
+	$(BIN)/python -m experiments.demonstrations
+
+audit: $(STAMP) ## attack every mechanism and method, and write the audit page (half an hour)
+	$(BIN)/python -m pytest tests/audit
+	$(BIN)/python tests/audit/broken.py
+	$(BIN)/python -m experiments.audits
 
 deploy-demo: $(STAMP) ## a server and three hospitals as real processes, over TLS
 	@$(BIN)/tacit deploy demo
