@@ -36,6 +36,7 @@ def _no_pictures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr("tacit.report.charts._svg", lambda *_, **__: "<svg></svg>")
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep together on one worker what shares a compiled program: a row of the table, or a file."""
     for item in items if config.pluginmanager.hasplugin("xdist") else []:
