@@ -26,6 +26,8 @@ MAY_IMPORT = {
     "errors": set(),
     "accounting": {"errors"},
     "secure_aggregation": {"errors"},
+    "run_status": {"errors"},
+    "live": {"errors", "accounting", "run_status", "deployment"},
     "schedules": {"errors", "accounting"},
     "preludes": {"errors", "accounting", *NOUNS, *BASICS},
     "algorithms": {"errors", "accounting", "schedules", "preludes", *NOUNS, *BASICS},
@@ -36,11 +38,13 @@ MAY_IMPORT = {
 }
 IMPORTED_BY = {
     "audit": {"cli"},
+    "live": {"cli"},
+    "run_status": {"run", "deployment", "live"},
     "simulation": {"run", "audit", "cli", "__init__"},
     "wire": {"deployment"},
     "secure_aggregation": {"wire", "deployment"},
     "run": {"audit", "cli", "deployment", "__init__"},
-    "deployment": {"cli"},
+    "deployment": {"cli", "live"},
     "cli": {"__main__"},
 }
 
@@ -119,6 +123,6 @@ def test_the_layout_lists_every_room() -> None:
 
 def test_files_stay_short() -> None:
     """About 300 lines."""
-    allowed = {"sampling.py": 350, "coordinator.py": 320}
+    allowed = {"sampling.py": 350}
     for path in TACIT.rglob("*.py"):
         assert len(path.read_text().splitlines()) <= allowed.get(path.name, 300), path

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tacit.data import Federation as Federation
     from tacit.data import federate as federate
     from tacit.errors import TacitError as TacitError
+    from tacit.model import Model as Model
     from tacit.planning import Plan as Plan
     from tacit.run import train as train
     from tacit.simulation import Simulator as Simulator
@@ -30,6 +31,7 @@ _WHERE = {
     "Federation": "tacit.data",
     "Guarantee": "tacit.accounting",
     "Ledger": "tacit.accounting",
+    "Model": "tacit.model",
     "Plan": "tacit.planning",
     "Simulator": "tacit.simulation",
     "TacitError": "tacit.errors",

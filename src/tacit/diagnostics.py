@@ -15,3 +15,8 @@ def quantile_mean_ratios(squared_norms: Array) -> dict[str, Array]:
     ratios = jnp.quantile(squared_norms, jnp.asarray(QUANTILES, squared_norms.dtype)) / safe
     named = {f"tau_{q:g}": ratios[i] for i, q in enumerate(QUANTILES)}
     return {"gradient_rms": jnp.sqrt(mean), **named}
+
+
+def clipped_share(squared_norms: Array, radius: float) -> Array:
+    """The share of gradients that a clip to this radius shortens."""
+    return jnp.mean(squared_norms > radius**2)

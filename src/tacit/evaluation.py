@@ -6,6 +6,7 @@ nobody can hand them records that the method has not prepared.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -19,6 +20,7 @@ from tacit.precision import Precision, cast, precision
 from tacit.tasks.base import HostRecords, Params, Task, Transform
 
 _AT_ONCE = 4096  # records
+Judge = Callable[[Task, Params, Any], tuple[Array, ...]]
 
 
 class Evaluator:
@@ -41,31 +43,37 @@ class Evaluator:
 
     def __call__(self, params: Params, records: HostRecords) -> dict[str, float]:
         """Mean loss and the task's metrics on the records, as their owner holds them."""
-        losses, outputs = self._all(params, records)
+        losses, outputs = self._all(_judged, params, records)
         with precision(self._dtype):
             penalty = float(self._whole.penalty(params))
-        return {"loss": float(losses.mean()) + penalty, **self._whole.metrics(outputs, records)}
+        return {
+            "loss": float(np.mean(losses, dtype=np.float64)) + penalty,
+            **self._whole.metrics(outputs, records),
+        }
 
     def outputs(self, params: Params, records: HostRecords) -> NDArray[Any]:
-        """What the model says of each record."""
-        return self._all(params, records)[1]
+        """What the model says of each record; their targets are not needed."""
+        return self._all(_said, params, records)[0]
 
-    def _all(
-        self, params: Params, records: HostRecords
-    ) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    def _all(self, judge: Judge, params: Params, records: HostRecords) -> tuple[NDArray[Any], ...]:
+        """What ``judge`` finds, a part of the records at a time."""
         total = len(next(iter(records.values())))
-        losses, outputs = [], []
+        found = []
         with precision(self._dtype):
             for start in range(0, total, _AT_ONCE):
                 rows = slice(start, start + _AT_ONCE)
                 part = self.prepared({k: v[rows] for k, v in records.items()})
-                loss, output = _judged(self.task, params, part)
-                losses.append(np.asarray(loss, np.float64))
-                outputs.append(np.asarray(output))
-        return np.concatenate(losses), np.concatenate(outputs)
+                found.append([np.asarray(each) for each in judge(self.task, params, part)])
+        return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
 
 
 @partial(jax.jit, static_argnums=0)
 def _judged(task: Task, params: Params, records: Any) -> tuple[Array, Array]:
     """Losses and outputs of the records; equal tasks share the compiled program."""
     return task.losses(params, records), task.outputs(params, records)
+
+
+@partial(jax.jit, static_argnums=0)
+def _said(task: Task, params: Params, records: Any) -> tuple[Array]:
+    """The outputs alone."""
+    return (task.outputs(params, records),)

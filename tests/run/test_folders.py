@@ -66,6 +66,7 @@ def test_python_and_the_command_line_write_one_folder(begun: Path, tmp_path: Pat
     ours, theirs = (np.load(f / "model.npz") for f in (begun, tmp_path / "cli"))
     assert all(ours[name].tobytes() == theirs[name].tobytes() for name in ours.files)
     said = [json.loads((f / "summary.json").read_text()) for f in (begun, tmp_path / "cli")]
+    assert all(seconds.pop("seconds") > 0 for seconds in said)
     assert said[0] == said[1]
 
 

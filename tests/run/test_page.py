@@ -47,13 +47,22 @@ def test_a_run_ends_with_its_page(runs: Path) -> None:
         "test-accuracy",
         "test-loss",
         "confusion",
+        "calibration",
         "clients",
+        "oracle-signal_to_noise",
+        "oracle-clipped",
     ]
     assert "<h1>dp-fedavg on digits</h1>" in text
     summary = json.loads((runs / "private" / "seed-0" / "summary.json").read_text())
     assert summary["guarantee"]["sentence"] in text
     assert summary["guarantee"]["meaning"] in text
-    assert text.count("Oracle: it looks at private records") == 1  # the clients' own
+    # The clients' own, the signal and the clipped ones.
+    assert text.count("Oracle: it looks at private records") == 3
+    seeds = [json.loads(p.read_text()) for p in (runs / "private").glob("seed-*/summary.json")]
+    assert all(seed["seconds"] > 0 for seed in seeds)
+    assert re.search(r"time of training</th><td>[\d.]+ seconds", text)
+    assert "100, of which 100 in a round" in text
+    assert re.search(r">budget</text>", text)
     assert figures((runs / "plain" / "report.html").read_text())[0] == "test-accuracy"
 
 
@@ -82,8 +91,12 @@ def test_numbers_can_be_taken_along(runs: Path) -> None:
 def test_several_runs_share_their_charts(runs: Path, tmp_path: Path) -> None:
     page = write_report([runs / "plain", runs / "private"], tmp_path / "both.html")
     text = page.read_text(encoding="utf-8")
-    assert figures(text) == ["epsilon", "attack", "test-accuracy", "test-loss"]
+    assert figures(text)[:4] == ["epsilon", "attack", "test-accuracy", "test-loss"]
     assert "2 runs side by side" in text
+    table = text.partition("<h2>Side by side</h2>")[2].partition("</table>")[0]
+    assert [row.count("<td>") for row in table.split("<tr>")[2:]] == [7, 7]
+    assert table.count("no promise") == 1
+    assert "client" in table
 
 
 def test_texts_of_a_run_stay_texts(runs: Path, tmp_path: Path) -> None:
@@ -101,7 +114,7 @@ def test_a_comparison_ends_with_a_page(tmp_path: Path) -> None:
     words += ["--set", "train.rounds=2", "--jobs", "1", "--out", str(out), "--json"]
     assert cli.run(words) == 0
     text = (out / "report.html").read_text(encoding="utf-8")
-    assert figures(text) == ["attack", "test-accuracy", "test-loss"]
+    assert figures(text)[:3] == ["attack", "test-accuracy", "test-loss"]
     assert "2 runs side by side" in text
     assert "Bands: from the worst to the best seed." in text
 
@@ -121,7 +134,7 @@ def test_a_browser_shows_it(runs: Path, width: int) -> None:
     command += [f"--window-size={width},2000", "--dump-dom", page.as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0
-    assert done.stdout.count("<figure") == 6
+    assert done.stdout.count("<figure") == 9
     assert "CONSOLE" not in done.stderr
 
 

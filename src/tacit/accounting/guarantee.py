@@ -115,7 +115,11 @@ def check_epsilon(epsilon: float) -> float:
 
 @dataclass(frozen=True)
 class Budget:
-    """The privacy budget of a whole run: epsilon at delta."""
+    """The privacy budget of a whole run: epsilon at delta.
+
+    It covers all rounds and all messages. Who is protected, and against whom, follows from the
+    method: see ``Guarantee``.
+    """
 
     epsilon: float
     delta: float

@@ -15,16 +15,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from jax import Array
+
 from tacit import local, tree
 from tacit.accounting.guarantee import Relation
 from tacit.algorithm import ClientData, Message, Moment, Phase
 from tacit.algorithms.fedavg import FedAvg
 from tacit.bounds import Clip
+from tacit.diagnostics import clipped_share
 from tacit.errors import TacitError
 from tacit.population import Population
 from tacit.release import Release, gaussian_noise
 from tacit.sampling import Batch, FixedBatch, FullBatch, PoissonBatch, ShuffledBatches
-from tacit.tasks.base import Params, Task
+from tacit.tasks.base import Params, Record, Task
 from tacit.tree import Tree
 from tacit.validation import Positive
 
@@ -77,3 +80,9 @@ class RecordDPFedAvg(FedAvg):
             return {"update": steps.map(lambda found: tree.subtract(found[0], params))}, state
 
         return (Phase(name="train", client=train, server=self.step, releases={"update": release}),)
+
+    def oracle(self, task: Task, params: Params, records: Record) -> dict[str, Array]:
+        """The share of the records whose gradient is longer than the radius."""
+        return {
+            "clipped": clipped_share(local.squared_gradient_norms(task, params, records), self.clip)
+        }

@@ -17,7 +17,7 @@ the guarantee says so.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import jax
 import jax.numpy as jnp
@@ -111,6 +111,7 @@ class DPFedAvg(FedAvg, WithSecureSum):
     clip: Positive = 1.0
     noise: float = 0.0
     noise_at: Literal["aggregate", "shares", "message"] = "aggregate"
+    probed: ClassVar[str | None] = "update"
     contraction: float | None = None  # spread the noise as the dynamic allocation does
 
     def __post_init__(self) -> None:

@@ -48,11 +48,18 @@ def options(name: str, protects: Any = None) -> dict[str, Any]:
 
 
 def make(name: str, **given: Any) -> Algorithm:
-    """The algorithm of this name.
+    """The algorithm of this name, with its options checked.
 
     ``cohort_rate`` draws Poisson cohorts, ``cohort_size`` cohorts of a fixed size,
     ``cohort_groups`` lets so many disjoint groups take turns; without any of them every client
     takes part in every round.
+
+    Args:
+        name: A name of an ``[algorithm]`` section, such as ``"dp-fedavg"``.
+        **given: The options of this algorithm, as a configuration spells them.
+
+    Returns:
+        The algorithm, for ``train``.
     """
     form, what = given.get(_FORM), f"the algorithm {name!r}"
     cls = find(name, form)

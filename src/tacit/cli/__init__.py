@@ -11,9 +11,11 @@ import typer
 
 from tacit.cli import account, audit, data, demo, deploy, ledger, show, site
 from tacit.cli import compare as comparing
+from tacit.cli import model as modelling
 from tacit.cli import plan as planning
 from tacit.cli import report as reporting
 from tacit.cli import run as running
+from tacit.cli import serve as serving
 from tacit.errors import TacitError
 
 app = typer.Typer(
@@ -55,6 +57,10 @@ app.command("run")(running.run)
 app.command("compare")(comparing.compare)
 app.command("plan")(planning.plan)
 app.command("report")(reporting.report)
+app.command("serve")(serving.serve)
+app.command("predict")(modelling.predict)
+app.command("evaluate")(modelling.evaluate)
+app.command("export")(modelling.export)
 app.command("examples")(running.examples)
 app.command("demo")(demo.demo)
 

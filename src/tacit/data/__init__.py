@@ -7,9 +7,9 @@ from tacit.data.datasets.entry import Entry
 from tacit.data.datasets.files import Store
 from tacit.data.datasets.generators import Problem
 from tacit.data.federation import Federation, Records
-from tacit.data.own_files.columns import Categorical, Classes, Duration, Numeric
+from tacit.data.own_files.columns import Categorical, Classes, Duration, Numeric, Target
 from tacit.data.own_files.federation_of_files import own_data, prepared_data
-from tacit.data.own_files.preprocessing import Preprocessing, Target
+from tacit.data.own_files.preprocessing import Preprocessing
 from tacit.data.own_files.tables import Table, read_table
 from tacit.data.splits.holdout import hold_out, leave_out, leave_out_share, with_held_out
 

@@ -113,13 +113,15 @@ def _read(
         return prepared_data(path, classes=config["classes"], **testing), ()
     check_names("[data] with a path", config, _OWN, "key")
     client_column = config.get("client_column", "")
-    meaning = _meaning(config, base, client_column)
+    meaning = meaning_of(config, base)
     readable = meaning.bounded() if bounded else meaning
     federation = own_data(path, readable, client_column=client_column, **testing)
     return federation, meaning.waiting
 
 
-def _meaning(config: Mapping[str, Any], base: str | Path, client_column: str) -> Preprocessing:
+def meaning_of(config: Mapping[str, Any], base: str | Path = ".") -> Preprocessing:
+    """The meaning of the columns of one's own files, as a ``[data]`` section states it."""
+    client_column = config.get("client_column", "")
     if "public" not in config:
         return Preprocessing.from_config({k: config[k] for k in _MEANING if k in config})
     target = config.get("target", {})

@@ -36,6 +36,7 @@ class Federation:
     optimum: NDArray[np.float64] | None = None  # known for a generated problem only
     test_from: Literal["public", "clients"] = "public"
     source: Mapping[str, Any] | None = None  # the configuration sections that reproduce it
+    maps: tuple[Any, ...] = ()  # the public feature maps that x has passed
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", np.asarray(self.sizes, dtype=np.int64))

@@ -60,7 +60,7 @@ def apply(federation: Federation, steps: Sequence[Step]) -> Federation:
     if source is not None:
         source = {**source, "features": [*source.get("features", ()), *steps]}
     found = federation.mapped(lambda records: with_x(records, pipeline(records["x"])))
-    return replace(found, source=source)
+    return replace(found, source=source, maps=(*federation.maps, *pipeline.maps))
 
 
 def make_map(step: Step) -> FeatureMap:

@@ -10,6 +10,7 @@ import io
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -58,12 +59,16 @@ def lines(
     others: Mapping[str, Points] | None = None,
     order: Sequence[str] = (),
     log: bool = False,
+    low: float | None = None,
+    high: float | None = None,
+    marked: bool = False,
     oracle: bool = False,
 ) -> Chart:
     """One line for each series; ``bands`` are (x, low, high), ``limit`` a level to stay below.
 
     ``others`` are lines to compare with, in the colour of the text. ``order`` gives a series the
-    same colour in all charts of a page.
+    same colour in all charts of a page; ``marked`` shows every point;
+    ``low`` and ``high`` are the ends of the upward axis.
     """
 
     def draw(axes: Any) -> None:
@@ -71,11 +76,12 @@ def lines(
             number = (list(order) or list(series)).index(label)
             colour = COLOURS[number % len(COLOURS)]
             x, y = zip(*points, strict=True)
-            mark = "o" if len(points) == 1 else ""
+            mark = "o" if len(points) == 1 or marked else ""
             axes.plot(
                 x,
                 y,
                 label=_plain(label),
+                gid=f"{name}-line-{number}",
                 color=colour,
                 linestyle=_DASHES[number % 4],
                 marker=mark,
@@ -92,6 +98,9 @@ def lines(
         if log:
             axes.set_xscale("log")
             axes.set_yscale("log")
+        margin = 0.03 * (high or 0.0)
+        axes.set_ylim(bottom=None if low is None else low - margin)
+        axes.set_ylim(top=None if high is None else high + margin)
         axes.set_xlabel(across)
         axes.set_ylabel(up)
         if len(series) > 1 or limit is not None or others:
@@ -173,7 +182,7 @@ def _svg(draw: Callable[[Any], None], title: str, size: tuple[float, float] = (6
     drawn = re.sub(r'(width|height)="[\d.]+pt" ?', "", drawn, count=2)
     drawn = drawn.replace(_INK, "currentColor")
     drawn = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font: \1px sans-serif", drawn)
-    return f'<svg role="img" aria-label="{title}"{drawn}'
+    return f'<svg role="img" aria-label="{escape(title)}"{drawn}'
 
 
 def _plain(label: str) -> str:

@@ -26,12 +26,24 @@ class About:
 
 
 @dataclass(frozen=True)
+class Table:
+    """Rows of texts under a title; ``note`` says what the numbers are."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class Page:
-    """A title, the runs, and the charts by section."""
+    """A title, the runs, tables, and the charts by section; ``remark`` stands on top."""
 
     title: str
     runs: Sequence[About]
     sections: Sequence[tuple[str, Sequence[Chart]]] = field(default_factory=tuple)
+    tables: Sequence[Table] = field(default_factory=tuple)
+    remark: str = ""
 
 
 def write_page(page: Page, path: Path) -> Path:

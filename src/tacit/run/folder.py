@@ -5,8 +5,10 @@
     ledger.jsonl      what was spent, written before it was used
     checkpoint.npz    the whole state, replaced in one step; holds the ledger's head
     scaling.json      released means and scales, where columns waited for them
-    model.npz         the model
+    model.npz         the numbers of the model, for any program
+    model.safetensors the model with what it needs to be used (``tacit predict``)
     summary.json      the guarantee and the last metrics
+    status.json       which process works here now, and how far it is (see ``tacit.run_status``)
 
 A checkpoint never speaks of a round that the ledger has not charged.
 """
@@ -31,6 +33,8 @@ from tacit.accounting.ledger_book import Label
 from tacit.atomic_write import write_atomically
 from tacit.errors import TacitError
 from tacit.measurements import Row
+from tacit.model import Model
+from tacit.model.file import NAME as MODEL_FILE
 from tacit.tree import Tree
 
 _META = "__tacit__"
@@ -38,11 +42,12 @@ _META = "__tacit__"
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where a run stands: the next round, its state, and the ledger's head at that point."""
+    """Where a run stands: the next round, its state, the ledger's head then, the time it took."""
 
     round: int
     state: Tree
     head: str
+    seconds: float = 0.0
 
 
 class RunFolder:
@@ -71,6 +76,22 @@ class RunFolder:
     def started(self) -> bool:
         """Whether a run lives here already."""
         return self.ledger.exists()
+
+    def begin(
+        self, config: str, *, unit: Unit, relation: Relation, observer: str, about: Label
+    ) -> Ledger:
+        """Keep the configuration and open the ledger; one of other settings is not opened."""
+        begun = self.started
+        if not begun:
+            self.write_text(self.config.name, config)
+        ledger = self.open_ledger(unit=unit, relation=relation, observer=observer, about=about)
+        if begun:  # more rounds may be asked for now
+            try:
+                self.write_text(self.config.name, config)
+            except BaseException:
+                ledger.close()
+                raise
+        return ledger
 
     def open_ledger(self, *, unit: Unit, relation: Relation, observer: str, about: Label) -> Ledger:
         """The ledger to write to: a new one, or that of the same run when it is continued."""
@@ -114,13 +135,19 @@ class RunFolder:
             ]
         return [row for row in rows if row.round <= before]
 
-    def write_model(self, params: Tree) -> None:
-        """Save the model's arrays under their paths."""
+    def write_model(self, params: Tree, model: Model | None) -> None:
+        """Save the model's arrays under their paths, and the model to use, if there is one."""
         write_atomically(self.path / "model.npz", _npz(tree.to_named(params)))
+        if model is not None:
+            model.save(self.path / MODEL_FILE)
 
     def write_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Replace the checkpoint in one step."""
-        meta = {"round": checkpoint.round, "head": checkpoint.head}
+        meta = {
+            "round": checkpoint.round,
+            "head": checkpoint.head,
+            "seconds": round(checkpoint.seconds, 3),
+        }
         arrays = dict(tree.to_named(checkpoint.state))
         arrays[_META] = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
         write_atomically(self.path / "checkpoint.npz", _npz(arrays))
@@ -135,7 +162,8 @@ class RunFolder:
                 arrays = {name: archive[name] for name in archive.files}
             meta = json.loads(arrays.pop(_META).tobytes())
             state = tree.from_named(arrays, like)
-            return Checkpoint(int(meta["round"]), state, str(meta["head"]))
+            seconds = float(meta.get("seconds", 0.0))
+            return Checkpoint(int(meta["round"]), state, str(meta["head"]), seconds)
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise TacitError(
                 f"{path} cannot be read ({error}): start again in another folder."

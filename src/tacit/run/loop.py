@@ -27,6 +27,7 @@ from tacit.precision import Precision
 from tacit.run.folder import Checkpoint, RunFolder
 from tacit.run.measure import Measure, flat
 from tacit.run.payments import Payments
+from tacit.run_status import RunStatus
 from tacit.simulation import RunState, Simulator
 from tacit.simulation.tuning import Block
 
@@ -92,9 +93,10 @@ class Rounds:
         on_progress: OnProgress | None,
         measure: MakeMeasure,
         spent: Spent,
+        status: RunStatus,
     ) -> None:
         self.plan, self.simulator, self.settings, self.folder = plan, simulator, settings, folder
-        self.last = rounds
+        self.last, self._earlier, self._begun = rounds, 0.0, time.monotonic()
         self.state, self.round, self.rows = simulator.init(), 0, list[Row]()
         self.trajectory: list[NDArray[np.float64]] = []
         self.ledger = ledger
@@ -103,9 +105,10 @@ class Rounds:
         self._saved_at = time.monotonic()
         self._spent = spent
         self._measure = measure(simulator, oracle=settings.oracle)
-        self._on_progress = on_progress
+        self._on_progress, self._status = on_progress, status
         if folder is not None and ledger is not None:
             self._continue(folder, ledger)
+        status.at(self.round, rounds=self.last)
 
     def go(self, check_interrupt: Callable[[], None]) -> None:
         """All rounds that are left, unless the check between stretches raises."""
@@ -137,9 +140,15 @@ class Rounds:
             looked = self._look() if self.round == until else {}
             if looked or self.round == last or time.monotonic() - self._saved_at > _SAVE_SECONDS:
                 self._save()
+            self._status.at(self.round)
             if self._on_progress is not None:
                 spent = self._spent_so_far() if looked else None
                 self._on_progress(Progress(self.round, last, seconds, looked, spent))
+
+    @property
+    def seconds(self) -> float:
+        """The time of training, with that of earlier starts."""
+        return self._earlier + time.monotonic() - self._begun
 
     def guarantee(self, rounds: int) -> Guarantee:
         """The sentence for the first rounds of the plan."""
@@ -173,7 +182,7 @@ class Rounds:
                 " so the run cannot go on."
             )
         self.state, self.round = self.simulator.place(RunState(*found.state)), found.round
-        self.rows = folder.read_metrics(found.round)
+        self.rows, self._earlier = folder.read_metrics(found.round), found.seconds
         self._payments.resume(found.round)
         self._keep_budget(ledger)
 
@@ -208,6 +217,6 @@ class Rounds:
             return
         state: Any = jax.tree.map(np.asarray, self.state)
         self.folder.write_metrics(self.rows)
-        self.folder.write_checkpoint(Checkpoint(self.round, state, self.ledger.head))
+        self.folder.write_checkpoint(Checkpoint(self.round, state, self.ledger.head, self.seconds))
         self._payments.settle(self.round)
         self._saved_at = time.monotonic()

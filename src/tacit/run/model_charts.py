@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 
 from tacit.errors import TacitError
 from tacit.evaluation import Evaluator
-from tacit.report.charts import Chart, matrix, spread
+from tacit.report.charts import Chart, lines, matrix, spread
 from tacit.run.config import RunConfig
 from tacit.run.folder import RunFolder, load_model
 from tacit.run.prelude import restored
 from tacit.run.run import Run
+
+_GROUPS, _FEWEST = 10, 5
 
 
 def model_charts(folder: Path, run: Run | None, *, oracle: bool) -> Iterator[Chart]:
@@ -39,9 +41,11 @@ def model_charts(folder: Path, run: Run | None, *, oracle: bool) -> Iterator[Cha
     if federation.test is not None:
         public = federation.test_from == "public"
         if public or oracle:
-            answers = _labels(evaluator.outputs(model, federation.test))
+            outputs = evaluator.outputs(model, federation.test)
+            answers = _labels(outputs)
+            labels = np.asarray(federation.test["y"], int)
             counts = np.zeros((federation.classes, federation.classes), int)
-            np.add.at(counts, (np.asarray(federation.test["y"], int), answers), 1)
+            np.add.at(counts, (labels, answers), 1)
             yield matrix(
                 "confusion",
                 "Which labels are mistaken",
@@ -50,6 +54,9 @@ def model_charts(folder: Path, run: Run | None, *, oracle: bool) -> Iterator[Cha
                 "Records of the test set; the colour is the share of the true label.",
                 not public,
             )
+            shares = run.plan.task.probabilities(outputs)
+            if shares is not None:
+                yield _calibration(shares, labels, not public)
     if oracle and federation.clients > 2:
         right = _labels(evaluator.outputs(model, federation.records)) == federation.records["y"]
         ends = np.cumsum(federation.sizes)
@@ -61,6 +68,34 @@ def model_charts(folder: Path, run: Run | None, *, oracle: bool) -> Iterator[Cha
             "accuracy on a client's own records",
             "One model serves all; some clients have little use of it.",
         )
+
+
+def _calibration(shares: NDArray[Any], labels: NDArray[Any], oracle: bool) -> Chart:
+    """How often the model is right where it claims some probability, in groups of equal width."""
+    claimed, right = shares.max(axis=1), shares.argmax(axis=1) == labels
+    groups = np.minimum((claimed * _GROUPS).astype(int), _GROUPS - 1)
+    found = [
+        (float(claimed[at].mean()), float(right[at].mean()))
+        for at in (groups == group for group in range(_GROUPS))
+        if at.sum() >= _FEWEST
+    ]
+    ends = [1 / shares.shape[1], 1.0]
+    return lines(
+        "calibration",
+        "Is it as right as it claims?",
+        {"model": found} if found else {},
+        across="probability that the model gives its answer",
+        up="share of right answers",
+        others={"exact": [(end, end) for end in ends]},
+        note=(
+            f"Test records in groups of similar probability, groups below {_FEWEST} left out."
+            " Below the dotted line it claims too much."
+        ),
+        marked=True,
+        low=0.0,
+        high=1.0,
+        oracle=oracle,
+    )
 
 
 def _model(run: Run, folder: Path) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 
 from tacit.accounting.guarantee import rounded_up
 from tacit.report.charts import Chart, lines
-from tacit.report.page import About, Page, write_page
+from tacit.report.page import About, Page, Table, write_page
 from tacit.run.compare import RATES
 from tacit.run.model_charts import model_charts
 from tacit.run.run import Run
@@ -29,11 +29,12 @@ _QUALITY = {
 }
 _PLACES = {"test": "public test set", "oracle/held_out": "held out", "oracle": "training records"}
 _INSIDE = {
-    "oracle/signal_to_noise": ("Signal over noise of a round", "ratio"),
+    "oracle/signal_to_noise": ("Signal over noise of a round", "norm of the mean / norm of noise"),
     "server/radius": ("Clip radius", "radius"),
     "server/step_size": ("The server's step size", "step"),
     "oracle/gradient_rms": ("Root-mean-square gradient norm", "norm"),
     "oracle/clipped": ("Share of clipped contributions", "share"),
+    "server/replies": ("Sites that took part", "sites"),
 }
 
 
@@ -58,7 +59,8 @@ def write_runs(runs: Sequence[Shown], path: Path, trained: Run | None = None) ->
         ("Inside the training", list(_inside(runs))),
     ]
     title = runs[0].title if len(runs) == 1 else f"{len(runs)} runs side by side"
-    return write_page(Page(title, [_about(run) for run in runs], sections), path)
+    tables = [_side_by_side(runs)] if len(runs) > 1 else []
+    return write_page(Page(title, [_about(run) for run in runs], sections, tables), path)
 
 
 def _about(run: Shown) -> About:
@@ -68,9 +70,12 @@ def _about(run: Shown) -> About:
         headline.append(("at delta", f"{sure['delta']:g}"))
     for metric in _qualities([run])[:2]:
         values = run.curves[metric][max(run.curves[metric])]  # one for each seed
-        place, _, quality = metric.rpartition("/")
-        headline.append((f"{quality}, {_PLACES[place]}", f"{np.mean(values):.3g}"))
+        headline.append((_worded(metric), f"{np.mean(values):.3g}"))
     facts = [("rounds", f"{run.rounds:,}"), ("seeds", str(run.seeds))]
+    if run.clients is not None and run.cohort is not None:
+        facts.append(("clients", f"{run.clients:,}, of which {run.cohort:,.6g} in a round"))
+    if run.seconds is not None:
+        facts.append(("time of training", _time(run.seconds)))
     if run.stopped:
         facts.append(("stopped early", run.stopped))
     origin = "the operating system" if sure["noise_from"] == "system" else "a seed"
@@ -87,19 +92,52 @@ def _about(run: Shown) -> About:
     )
 
 
+def _side_by_side(runs: Sequence[Shown]) -> Table:
+    """The last value of every quality that all runs have, beside what each run promises."""
+    metrics, rows = _qualities(runs), []
+    for run in runs:
+        sure, cells = run.guarantee, list[str]()
+        promised = (
+            (rounded_up(float(sure["epsilon"]), 3), f"{sure['delta']:g}")
+            if run.private
+            else ("no promise", "")
+        )
+        for metric in metrics:
+            values = run.curves[metric][max(run.curves[metric])]
+            spread = f" ± {np.std(values, ddof=1):.2g}" if len(values) > 1 else ""
+            cells.append(f"{np.mean(values):.4g}{spread}")
+        rows.append((run.name, *promised, sure["unit"], sure["observer"], *cells))
+    heads = ("run", "epsilon", "delta", "protects", "against", *map(_worded, metrics))
+    note = "Epsilon is for a whole run of one seed. ± is the standard deviation over seeds."
+    return Table("Side by side", heads, rows, note)
+
+
+def _worded(metric: str) -> str:
+    place, _, quality = metric.rpartition("/")
+    return f"{quality}, {_PLACES[place]}"
+
+
+def _time(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.3g} seconds"
+    return f"{seconds / 60:.3g} minutes" if seconds < 7200 else f"{seconds / 3600:.3g} hours"
+
+
 def _privacy(runs: Sequence[Shown]) -> Iterator[Chart]:
     order = [run.name for run in runs]
     spent = {run.name: run.spent for run in runs if run.spent}
     if spent:
-        budgets = {float(run.guarantee["epsilon"]) for run in runs if run.spent}
+        total = {float(run.guarantee["epsilon"]) for run in runs if run.spent}
+        allowed = {run.budget for run in runs if run.spent}
         yield lines(
             "epsilon",
             "Privacy spent over the rounds",
             spent,
             across="round",
             up="epsilon",
-            limit=("spent in all", budgets.pop()) if len(budgets) == 1 else None,
+            limit=_limit(allowed, "budget") or _limit(total, "spent in all"),
             order=order,
+            low=0.0,
             note="The loss of privacy grows with every round that is published.",
         )
     attacks = {run.name: run.attack for run in runs if run.attack}
@@ -114,10 +152,16 @@ def _privacy(runs: Sequence[Shown]) -> Iterator[Chart]:
             order=order,
             log=True,
             note=(
-                "Nobody, whatever he knows, can recognise more than this line. The closer to"
+                "Nobody, whatever they know, can recognise more than this line. The closer to"
                 " guessing, the better the protection."
             ),
         )
+
+
+def _limit(levels: set[float | None] | set[float], name: str) -> tuple[str, float] | None:
+    """A level that all runs share."""
+    level = next(iter(levels)) if len(levels) == 1 else None
+    return None if level is None else (name, level)
 
 
 def _qualities(runs: Sequence[Shown]) -> list[str]:
@@ -168,5 +212,7 @@ def _over_rounds(
         note=note,
         bands=bands,
         order=order,
+        low=0.0 if up == "share" else None,
+        high=1.0 if up == "share" else None,
         oracle=metric.startswith("oracle/"),
     )

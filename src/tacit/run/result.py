@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from tacit.accounting import Guarantee
 from tacit.measurements import Row
+from tacit.model import Model
+from tacit.planning import Plan
 from tacit.preludes.base import Released
 from tacit.released_scaling import Scaling
 from tacit.tasks.base import Params
@@ -26,7 +28,9 @@ class Result:
     rows: list[Row]
     rounds: int
     stopped: str | None = None
+    seconds: float = 0.0  # of training, over all starts
     released: Released = field(default_factory=dict)  # by the prelude, if there was one
+    model: Model | None = None  # to predict with; None for problems without features
     trajectory: list[NDArray[np.float64]] = field(default_factory=list)  # models, at each look
 
     @property
@@ -43,8 +47,9 @@ class Result:
             if isinstance(found, Mapping)
         }
 
-    def summary(self, *, seed: int | None, digest: str) -> dict[str, Any]:
+    def summary(self, plan: Plan, *, seed: int | None, digest: str) -> dict[str, Any]:
         """What the run's folder keeps in ``summary.json``."""
+        clients = plan.population.clients
         scaling = {name: {"mean": m, "scale": s} for name, (m, s) in self.scaling.items()}
         return {
             "guarantee": self.guarantee.as_dict(),
@@ -52,6 +57,9 @@ class Result:
             "scaling": scaling,
             "rounds": self.rounds,
             "stopped": self.stopped,
+            "seconds": round(self.seconds, 3),
+            "clients": clients,
+            "expected_cohort": plan.algorithm.cohort.expected(clients),
             "seed": seed,
             "digest": digest,
             "versions": versions(),

@@ -36,6 +36,8 @@ from tacit.run.prelude import opened
 from tacit.run.result import Result
 from tacit.run.settled import Calibrate, settled_plan
 from tacit.run.spelled import config_text, spelled
+from tacit.run.trained_model import inputs_of, made_model
+from tacit.run_status import RunStatus
 from tacit.simulation import Simulator
 from tacit.simulation.devices import devices
 from tacit.simulation.tuning import tuned
@@ -179,14 +181,27 @@ class Run:
         measure: MakeMeasure = Measure,
     ) -> Result:
         """Train within the budget; ``out`` keeps everything, and a second call goes on there."""
-        plan, settings = self.plan, self.settings
-        rounds = plan.rounds if settings.budget is None else rounds_within(plan, settings.budget)
+        budget = self.settings.budget
+        rounds = self.plan.rounds if budget is None else rounds_within(self.plan, budget)
         self.check()
-        dtype = self.dtype
         folder = None if out is None else RunFolder(out)
+        with RunStatus(None if folder is None else folder.path) as status:
+            return self._train(rounds, folder, status, on_progress, measure)
+
+    def _train(
+        self,
+        rounds: int,
+        folder: RunFolder | None,
+        status: RunStatus,
+        on_progress: OnProgress | None,
+        measure: MakeMeasure,
+    ) -> Result:
+        plan, settings, dtype = self.plan, self.settings, self.dtype
         released: Released = {}
         federation = self.federation
         with self._ledger(folder) as ledger:
+            epsilon = None if settings.budget is None else settings.budget.epsilon
+            status.begin(rounds, delta=settings.delta, epsilon=epsilon)
             if plan.prelude is not None:
                 federation, released = opened(
                     plan, federation, settings.seed, dtype, ledger, folder
@@ -203,6 +218,7 @@ class Run:
                 on_progress=on_progress,
                 measure=measure,
                 spent=self.shared.spent,
+                status=status,
             )
             with interrupt.remembered() as check_interrupt:
                 training.go(check_interrupt)
@@ -210,13 +226,16 @@ class Run:
         stopped = None
         if training.last < plan.rounds:
             stopped = f"the budget covers {training.last} of the {plan.rounds} rounds"
+        params, inputs = simulator.params(training.state), inputs_of(self.federation, released)
         result = Result(
-            params=simulator.params(training.state),
+            params=params,
             guarantee=guarantee,
             rows=training.rows,
             rounds=training.last,
             stopped=stopped,
+            seconds=training.seconds,
             released=released,
+            model=made_model(params, plan, inputs, dtype, guarantee),
             trajectory=training.trajectory,
         )
         if folder is not None:
@@ -250,30 +269,24 @@ class Run:
         if folder is None:
             return contextlib.nullcontext()
         plan, settings = self.plan, self.settings
-        begun, text = folder.started, config_text(self.config, plan, settings)
-        if not begun:
-            folder.write_text(folder.config.name, text)
         about: Label = {
             "digest": self.digest,
             "seed": settings.seed,
             "noise_from": settings.noise_from,
         }
-        ledger = folder.open_ledger(
-            unit=plan.unit, relation=plan.relation, observer=plan.observer, about=about
+        return folder.begin(
+            config_text(self.config, plan, settings),
+            unit=plan.unit,
+            relation=plan.relation,
+            observer=plan.observer,
+            about=about,
         )
-        if begun:  # more rounds may be asked for now
-            try:
-                folder.write_text(folder.config.name, text)
-            except BaseException:
-                ledger.close()
-                raise
-        return ledger
 
     def _keep(self, result: Result, folder: RunFolder) -> None:
         from tacit.report.run_pictures import draw_run
 
-        folder.write_model(result.params)
-        folder.write_summary(result.summary(seed=self.settings.seed, digest=self.digest))
+        folder.write_model(result.params, result.model)
+        folder.write_summary(result.summary(self.plan, seed=self.settings.seed, digest=self.digest))
         draw_run(result.rows, result.trajectory, folder.path, self.name, self.federation.title)
 
     @property

@@ -50,6 +50,10 @@ class Shown:
     seeds: int
     versions: Mapping[str, str]
     stopped: str | None = None
+    seconds: float | None = None  # of all seeds
+    clients: int | None = None
+    cohort: float | None = None  # clients that are expected in a round
+    budget: float | None = None  # epsilon that was allowed
     spent: Points = ()  # epsilon after rounds
     attack: Points = ()  # the most true positives at false positives
     use: str = ""
@@ -78,24 +82,38 @@ def stored(path: Path) -> Shown:
     if not folders:
         raise ConfigError(f"{path} holds no finished run: it has no summary.json.")
     first = folders[0]
-    summary = json.loads((first / "summary.json").read_text(encoding="utf-8"))
+    summaries = [json.loads((f / "summary.json").read_text(encoding="utf-8")) for f in folders]
+    summary = summaries[0]
     rounds, sure = int(summary["rounds"]), summary["guarantee"]
     config = first / "config.toml"
+    text = config.read_text(encoding="utf-8") if config.exists() else ""
     spent, attack = _privacy(first / "ledger.jsonl", sure, rounds)
+    times = [each.get("seconds") for each in summaries]  # runs of earlier versions have none
     return Shown(
         name=path.resolve().name,
         guarantee=sure,
         curves=_curves(RunFolder(folder).read_metrics(rounds) for folder in folders),
-        config=config.read_text(encoding="utf-8") if config.exists() else "",
+        config=text,
         rounds=rounds,
         seeds=len(folders),
         versions=summary["versions"],
         stopped=summary["stopped"],
+        seconds=None if None in times else sum(times),
+        clients=summary.get("clients"),
+        cohort=summary.get("expected_cohort"),
+        budget=_budget(text),
         spent=spent,
         attack=attack,
         use=_USE.format(folder=first.name),
         folder=first,
     )
+
+
+def _budget(config: str) -> float | None:
+    """The epsilon that a configuration allows, if it names one."""
+    with contextlib.suppress(tomllib.TOMLDecodeError, KeyError, TypeError, ValueError):
+        return float(tomllib.loads(config)["privacy"]["epsilon"])
+    return None
 
 
 def compared(variant: Variant, outcome: Outcome) -> Shown:

@@ -38,12 +38,27 @@ def train(
     """Train on one machine. With a budget the noise is calibrated to it; otherwise it is counted.
 
     The noise comes from the operating system. With a ``seed`` the run can be repeated: it is then a
-    simulation, which protects nobody, and its guarantee says so.
-    Without ``rounds`` the method says how many it wants, if it is one that knows.
-    The guarantee of the result is for the whole run. ``out`` keeps everything in a folder; calling
-    again with the same arguments continues there, other arguments are refused. ``oracle=False``
-    looks at no private record to measure anything. ``block`` is how many clients are computed side
-    by side; left out, it is chosen for this machine.
+    simulation, which protects nobody, and its guarantee says so. The guarantee of the result is for
+    the whole run.
+
+    Args:
+        algorithm: The method, from ``make_algorithm`` or a class such as ``DPFedAvg``.
+        task: The model and its loss, from ``make_task`` or a class of your own.
+        federation: The records of the clients, from ``federate`` or ``Federation.from_clients``.
+        rounds: How many rounds. A method such as ``Auto`` says itself how many it wants.
+        budget: Epsilon and delta for the whole run; the noise is calibrated to it.
+        delta: Without a budget, the delta at which the noise of the method is counted.
+        seed: For a simulation that can be repeated. Left out, the noise is real.
+        eval_every: Measure the model every so many rounds.
+        dtype: ``"float32"`` or ``"float64"``.
+        oracle: False looks at no private record to measure anything.
+        block: How many clients are computed side by side; left out, it is chosen for this machine.
+        out: A folder that keeps everything. Calling again with the same arguments continues there;
+            other arguments are refused.
+        on_progress: Called while the run goes on.
+
+    Returns:
+        The model, its measurements and its guarantee.
     """
     _check_kinds(algorithm, task, federation, rounds=rounds, budget=budget, delta=delta, seed=seed)
     settings = Settings(

@@ -53,7 +53,10 @@ class RunState(NamedTuple):
 
 
 class Simulator:
-    """An algorithm on a federation; without a seed its noise comes from the operating system."""
+    """An algorithm on a federation; without a seed its noise comes from the operating system.
+
+    It is the engine below ``train`` and charges nothing; ``block`` clients run side by side.
+    """
 
     def __init__(
         self,

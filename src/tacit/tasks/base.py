@@ -114,6 +114,15 @@ class Task(ABC):
         del feature_norm
         return None
 
+    def probabilities(self, outputs: NDArray[np.floating]) -> NDArray[np.floating] | None:
+        """The probability of each class for each record, where the model gives one."""
+        del outputs
+        return None
+
+    def predictions(self, outputs: NDArray[np.floating]) -> NDArray[np.floating]:
+        """The number that is predicted for each record, where there are no classes."""
+        return np.asarray(outputs)
+
     def metrics(self, outputs: NDArray[np.floating], records: HostRecords) -> dict[str, float]:
         """Quality on evaluation records besides the mean loss, for instance accuracy.
 

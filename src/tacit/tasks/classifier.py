@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from tacit.errors import ConfigError
 from tacit.tasks.base import HostRecords, Params, Record, Ridge
@@ -28,6 +29,10 @@ class Classifier(Ridge):
     def loss(self, params: Params, record: Record) -> Array:
         """Cross-entropy of the softmax of the scores."""
         return softmax_loss(self.output(params, record), record)
+
+    def probabilities(self, outputs: NDArray[np.floating]) -> NDArray[np.floating]:
+        """The softmax of the scores."""
+        return softmax(np.asarray(outputs, np.float64), axis=-1)
 
     def metrics(self, outputs: NDArray[np.floating], records: HostRecords) -> dict[str, float]:
         """Accuracy and, for two classes, AUC."""

@@ -68,6 +68,10 @@ class Poisson(Ridge):
         gap = jnp.exp(jnp.minimum(z, _LARGEST)) - jnp.reshape(records["y"], (-1,)).astype(z.dtype)
         return linear_by_record(params, flat_rows(records, z), gap)
 
+    def predictions(self, outputs: NDArray[np.floating]) -> NDArray[np.floating]:
+        """The rate of each record."""
+        return np.exp(np.minimum(np.ravel(outputs), _LARGEST))
+
     def metrics(self, outputs: NDArray[np.floating], records: HostRecords) -> dict[str, float]:
         """Mean deviance and mean squared error of the rate."""
         y, rate = np.ravel(records["y"]), np.exp(np.minimum(np.ravel(outputs), _LARGEST))

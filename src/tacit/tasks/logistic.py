@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from tacit.errors import ConfigError
 from tacit.tasks.base import HostRecords, Params, Record, require_positive, width
@@ -56,6 +57,11 @@ class Logistic(LinearModel):
     def constants(self, feature_norm: float) -> tuple[float, float]:
         """(l2, (R^2 + bias) / 4 + l2)."""
         return self.l2, (feature_norm**2 + self.bias) / 4 + self.l2
+
+    def probabilities(self, outputs: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Of label 0 and of label 1."""
+        z = np.ravel(np.asarray(outputs, np.float64))
+        return np.stack([expit(-z), expit(z)], axis=1)
 
     def metrics(self, outputs: NDArray[np.floating], records: HostRecords) -> dict[str, float]:
         """Accuracy and AUC."""

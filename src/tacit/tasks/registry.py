@@ -71,6 +71,15 @@ def options(name: str) -> dict[str, Any]:
 def make(name: str, *, shape: tuple[int, ...], classes: int = 0, **given: Any) -> Task:
     """The task of this name for records whose ``x`` has ``shape``, with ``classes`` labels.
 
+    Args:
+        name: A name of a ``[task]`` section, such as ``"logistic"`` or ``"multinomial"``.
+        shape: The shape of one record's ``x``.
+        classes: How many labels there are; 0 for regression.
+        **given: The options of this task, as a configuration spells them.
+
+    Returns:
+        The task, for ``train``.
+
     >>> make("multinomial", shape=(8, 8), classes=10, l2=0.01)
     Multinomial(l2=0.01, classes=10, features=64, bias=True)
     """

@@ -89,12 +89,23 @@ def federate(
 ) -> Federation:
     """Give a dataset's records to clients.
 
-    ``split`` is a name of :data:`SPLITS` (default: natural where there are owners, else iid) and
-    ``options`` are that split's own (``alpha``, ``labels_per_client``, ``iid_share``). ``take``
-    keeps so many records, drawn with the seed, before they are split. ``held_out`` tests on a share
-    of every client's records, ``held_out_clients`` on a share of the clients; both replace the
-    public test set. A dataset given by name is loaded from ``root`` with the options ``reader``; a
-    generated one has clients of its own, made with ``clients`` and ``seed``.
+    Args:
+        dataset: A name of ``tacit data list``, or a dataset. A generated one has clients of its
+            own, made with ``clients`` and ``seed``.
+        split: Such as ``"iid"``, ``"dirichlet"`` or ``"shards"``; left out, natural where there are
+            owners, else iid.
+        clients: How many clients there are.
+        seed: Draws the split, and whatever else is drawn here.
+        column: The column that says whose record it is, for a split by owner.
+        held_out: Test on this share of every client's records instead of the public test set.
+        held_out_clients: Test on this share of the clients instead.
+        take: Keep so many records, drawn with the seed, before they are split.
+        root: The folder of downloaded datasets; left out, ``TACIT_DATA``.
+        reader: Options of the dataset's reader.
+        **options: The split's own: ``alpha``, ``labels_per_client``, ``iid_share``.
+
+    Returns:
+        The records of all clients, and the test records.
     """
     named = dataset if isinstance(dataset, str) else None
     if named is not None and describe(named).kind == "generated":

@@ -14,8 +14,8 @@ from tacit.data.datasets import formats
 from tacit.data.datasets.entry import Entry
 from tacit.data.datasets.files import SourceFile, Store
 from tacit.data.federation import Records
-from tacit.data.own_files.columns import Categorical, Classes, Numeric
-from tacit.data.own_files.preprocessing import Preprocessing, Target
+from tacit.data.own_files.columns import Categorical, Classes, Numeric, Target
+from tacit.data.own_files.preprocessing import Preprocessing
 from tacit.data.own_files.tables import Table
 from tacit.errors import DataError
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.data.own_files.tables import Table
 from tacit.errors import DataError
 
 MISSING = ("", "?", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
@@ -40,6 +42,17 @@ class Numeric:
             raise DataError(f"the range [{self.low}, {self.high}] must have low below high.")
         if self.scale is not None and not (np.isfinite(self.scale) and self.scale > 0):
             raise DataError(f"the scale {self.scale} is not positive.")
+
+    def as_config(self) -> dict[str, Any]:
+        """The section of a configuration that describes it."""
+        found: dict[str, Any] = {"range": [self.low, self.high], "indicator": self.indicator}
+        if self.fill is not None:
+            found["fill"] = self.fill
+        return found | ({"scaling": "release"} if self.release else {})
+
+    def as_target(self) -> dict[str, Any]:
+        """The same, of a column to predict."""
+        return {"range": [self.low, self.high], "scaled": self.scale is None}
 
     def features(self, name: str) -> list[str]:
         """The names of the features made from the column."""
@@ -81,6 +94,11 @@ class Categorical:
         if self.fill is not None and self.fill not in self.values:
             raise DataError(f"fill = {self.fill!r} is not among the categories.")
 
+    def as_config(self) -> dict[str, Any]:
+        """The section of a configuration that describes it."""
+        found: dict[str, Any] = {"categories": list(self.values), "other": self.other}
+        return found if self.fill is None else found | {"fill": self.fill}
+
     def features(self, name: str) -> list[str]:
         """The names of the features made from the column."""
         named = [f"{name}={value}" for value in self.values]
@@ -118,6 +136,10 @@ class Classes:
 
     values: tuple[str, ...]
 
+    def as_target(self) -> dict[str, Any]:
+        """The section of a configuration that describes it."""
+        return {"classes": list(self.values)}
+
     def encode(self, name: str, cells: NDArray[np.generic], where: Where) -> NDArray[np.int32]:
         """The labels as integers from 0."""
         known = np.array([_word(v) for v in self.values])
@@ -143,6 +165,10 @@ class Duration:
     def __post_init__(self) -> None:
         if not (self.longest > 0 and self.unit > 0):
             raise DataError("a survival target needs a positive longest time and unit.")
+
+    def as_target(self) -> dict[str, Any]:
+        """The section of a configuration that describes it."""
+        return {"event": self.event, "longest": self.longest, "unit": self.unit}
 
     def encode(
         self, name: str, cells: NDArray[np.generic], events: NDArray[np.generic], where: Where
@@ -211,3 +237,30 @@ def _is_number(word: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+@dataclass(frozen=True)
+class Target:
+    """A column to predict and the meaning of its values."""
+
+    column: str
+    meaning: Numeric | Classes | Duration
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the table that the target uses."""
+        extra = (self.meaning.event,) if isinstance(self.meaning, Duration) else ()
+        return (self.column, *extra)
+
+    def as_config(self) -> dict[str, Any]:
+        """The section of a configuration that describes it."""
+        return {"column": self.column, **self.meaning.as_target()}
+
+    def encode(self, table: Table) -> NDArray[np.generic]:
+        """The target of each record."""
+        cells = table.column(self.column)
+        if isinstance(self.meaning, Duration):
+            events = table.column(self.meaning.event)
+            return self.meaning.encode(self.column, cells, events, table.where)
+        encoded: NDArray[np.generic] = self.meaning.encode(self.column, cells, table.where)
+        return encoded if encoded.ndim == 1 else encoded[:, 0]

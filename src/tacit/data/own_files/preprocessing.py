@@ -10,18 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.data.federation import Records
+from tacit.data.own_files.column_sections import REFUSAL, column_of, target_of
 from tacit.data.own_files.columns import (
     MISSING,
     Categorical,
     Classes,
-    Duration,
     Numeric,
+    Target,
     numbers,
     words,
 )
@@ -29,37 +29,6 @@ from tacit.data.own_files.tables import Table
 from tacit.errors import ConfigError, DataError
 from tacit.released_scaling import Scaling, Waiting
 from tacit.validation import check_names
-
-_REFUSAL = (
-    "{what} is not computed from private records, because that would be a release without a "
-    "charge: write {how}, or use Preprocessing.from_public with public records."
-)
-
-_COLUMN_KEYS = ("range", "fill", "indicator", "scaling", "categories", "other")
-_TARGET_KEYS = ("column", "classes", "range", "scaled", "event", "longest", "unit")
-
-
-@dataclass(frozen=True)
-class Target:
-    """A column to predict and the meaning of its values."""
-
-    column: str
-    meaning: Numeric | Classes | Duration
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of the table that the target uses."""
-        extra = (self.meaning.event,) if isinstance(self.meaning, Duration) else ()
-        return (self.column, *extra)
-
-    def encode(self, table: Table) -> NDArray[np.generic]:
-        """The target of each record."""
-        cells = table.column(self.column)
-        if isinstance(self.meaning, Duration):
-            events = table.column(self.meaning.event)
-            return self.meaning.encode(self.column, cells, events, table.where)
-        encoded: NDArray[np.generic] = self.meaning.encode(self.column, cells, table.where)
-        return encoded if encoded.ndim == 1 else encoded[:, 0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,18 +61,29 @@ class Preprocessing:
         meaning = target.meaning if target else None
         return len(meaning.values) if isinstance(meaning, Classes) else 0
 
-    def encode(self, table: Table, *, ignore: Sequence[str] = ()) -> Records:
+    def encode(
+        self,
+        table: Table,
+        *,
+        ignore: Sequence[str] = (),
+        unknown: Literal["refuse", "ignore"] = "refuse",
+    ) -> Records:
         """Records from a table; every column must be described, dropped or ignored."""
         used = {*self.columns, *self._goals, *self.drop, *ignore}
-        for name in table.columns:
+        for name in table.columns if unknown == "refuse" else ():
             if name not in used:
                 raise DataError(
-                    _REFUSAL.format(
+                    REFUSAL.format(
                         what=f"the meaning of column {name!r}",
                         how=f"[data.columns.{name}] with range = [low, high] or "
                         f"categories = [...], or drop = [{name!r}]",
                     )
                 )
+        goals = {key: target.encode(table) for key, target in self.targets.items()}
+        return {**self.features_of(table), **goals}
+
+    def features_of(self, table: Table) -> Records:
+        """The features alone, from a table that may lack the targets and have other columns."""
         waiting = self.to_release
         if waiting:
             raise DataError(
@@ -114,8 +94,16 @@ class Preprocessing:
             meaning.encode(name, table.column(name), table.where)
             for name, meaning in self.columns.items()
         ]
-        records: dict[str, NDArray[np.generic]] = {"x": np.concatenate(parts, axis=1)}
-        return records | {key: target.encode(table) for key, target in self.targets.items()}
+        return {"x": np.concatenate(parts, axis=1)}
+
+    def as_config(self) -> dict[str, Any]:
+        """The section that ``from_config`` turns into this."""
+        targets = {key: target.as_config() for key, target in self.targets.items()}
+        return {
+            "columns": {name: meaning.as_config() for name, meaning in self.columns.items()},
+            "targets": targets,
+            "drop": list(self.drop),
+        }
 
     @property
     def _goals(self) -> list[str]:
@@ -191,8 +179,8 @@ class Preprocessing:
             raise ConfigError("give [data.target] with the column to predict (or [data.targets]).")
         targets = config.get("targets") or {"y": config["target"]}
         return cls(
-            columns={n: _column(n, spec) for n, spec in config.get("columns", {}).items()},
-            targets={key: _target(key, spec) for key, spec in targets.items()},
+            columns={n: column_of(n, spec) for n, spec in config.get("columns", {}).items()},
+            targets={key: target_of(key, spec) for key, spec in targets.items()},
             drop=tuple(config.get("drop", ())),
         )
 
@@ -209,86 +197,3 @@ def _public_meaning(name: str, cells: Any, table: Table) -> Numeric | Categorica
     low, high = float(present.min()), float(present.max())
     middle = float(np.median(present))
     return Numeric(low=low, high=high if high > low else low + 1, fill=middle)
-
-
-def _column(name: str, spec: Any) -> Numeric | Categorical:
-    where = f"[data.columns.{name}]"
-    spec = _mapping(spec, where)
-    check_names(
-        where, spec, ("range", "fill", "indicator", "scaling", "categories", "other"), "key"
-    )
-    _refuse_auto(name, spec, where)
-    if "categories" in spec:
-        if "scaling" in spec:
-            raise ConfigError(f"{where} has categories, which have no scaling: leave scaling out.")
-        return Categorical(
-            values=tuple(str(v) for v in spec["categories"]),
-            fill=None if spec.get("fill") is None else str(spec["fill"]),
-            other=bool(spec.get("other", False)),
-        )
-    scaling = spec.get("scaling", "range")
-    if scaling not in ("range", "release"):
-        raise ConfigError(f"scaling of {where} is {scaling!r}: write 'range' or 'release'.")
-    low, high = _range(spec["range"], where)
-    return Numeric(
-        low=low,
-        high=high,
-        fill=spec.get("fill"),
-        indicator=bool(spec.get("indicator", False)),
-        release=scaling == "release",
-    )
-
-
-def _target(key: str, spec: Any) -> Target:
-    where = "[data.target]" if key == "y" else f"[data.targets.{key}]"
-    spec = _mapping(spec, where)
-    check_names(
-        where, spec, ("column", "classes", "range", "scaled", "event", "longest", "unit"), "key"
-    )
-    if "column" not in spec:
-        raise ConfigError(f"{where} needs column = '...', the column to predict.")
-    if "event" in spec:
-        if "longest" not in spec:
-            raise ConfigError(f"{where} needs longest = ..., a public cap on the survival time.")
-        meaning = Duration(
-            event=spec["event"], longest=float(spec["longest"]), unit=float(spec.get("unit", 1))
-        )
-        return Target(spec["column"], meaning)
-    if "classes" in spec:
-        if not isinstance(spec["classes"], (list, tuple)):
-            raise ConfigError(f"classes of {where} must be a list of all labels, in order.")
-        return Target(spec["column"], Classes(values=tuple(str(c) for c in spec["classes"])))
-    if "range" not in spec or isinstance(spec["range"], str):
-        what = f"the class list or range of the target {spec['column']!r}"
-        how = f"classes = [...] or range = [low, high] in {where}"
-        raise ConfigError(_REFUSAL.format(what=what, how=how))
-    low, high = _range(spec["range"], where)
-    if spec.get("scaled", True):
-        return Target(spec["column"], Numeric(low=low, high=high))
-    return Target(spec["column"], Numeric(low=low, high=high, center=0.0, scale=1.0))
-
-
-def _refuse_auto(name: str, spec: Mapping[str, Any], where: str) -> None:
-    if "range" in spec and "categories" in spec:
-        raise ConfigError(f"{where} has both a range and categories: keep one.")
-    given = spec.get("categories", spec.get("range"))
-    if given is None or isinstance(given, str):
-        what = f"the {'category list' if 'categories' in spec else 'range'} of column {name!r}"
-        how = f"{where} with range = [low, high] or categories = [...]"
-        raise ConfigError(_REFUSAL.format(what=what, how=how))
-    if isinstance(spec.get("fill"), str) and "categories" not in spec:
-        what = f"the fill value of column {name!r}"
-        raise ConfigError(_REFUSAL.format(what=what, how=f"fill = <a number> in {where}"))
-
-
-def _range(given: Any, where: str) -> tuple[float, float]:
-    pair = isinstance(given, (list, tuple)) and len(given) == 2
-    if not pair or not all(isinstance(end, (int, float)) for end in given):
-        raise ConfigError(f"range of {where} is {given!r}: write two numbers, [low, high].")
-    return float(given[0]), float(given[1])
-
-
-def _mapping(spec: Any, where: str) -> Mapping[str, Any]:
-    if not isinstance(spec, Mapping):
-        raise ConfigError(f"{where} is {spec!r}: write it as a table of settings.")
-    return spec

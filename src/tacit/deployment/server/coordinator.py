@@ -23,10 +23,11 @@ from tacit.accounting import Budget, DpEvent, Ledger
 from tacit.algorithm import first_state
 from tacit.deployment.allowance import Allowance, planned_events
 from tacit.deployment.records import test_records
+from tacit.deployment.server.gathering import Gathering
 from tacit.deployment.server.public_test import PublicTest
-from tacit.deployment.server.status import Status, refusal_in, says
+from tacit.deployment.server.status import Status, says
 from tacit.deployment.setup.settings import Public, load_server
-from tacit.deployment.site.site import JOIN, PREPARE, PREPARED
+from tacit.deployment.site.site import PREPARE, PREPARED
 from tacit.deployment.transport.base import Transport
 from tacit.errors import BudgetError, TacitError
 from tacit.measurements import Row
@@ -36,6 +37,7 @@ from tacit.preludes.base import Prelude, Released
 from tacit.run.config import as_toml
 from tacit.run.folder import Checkpoint, RunFolder
 from tacit.run.result import Result
+from tacit.run_status import RunStatus
 from tacit.streams import Stream
 from tacit.wire.codec import encode
 from tacit.wire.holdings import Covered
@@ -61,30 +63,40 @@ class Coordinator:
         self.public, self.settings = Public.load(self.folder), load_server(self.folder)
         self.plan, self.transport = self.public.plan, transport
         self.run_folder = RunFolder(self.folder / "run")
-        self._stream, self._exact, self._pause, self._tell = stream, exact, pause, on_status
-        self.round, self.rows = 0, list[Row]()
+        self._stream, self._exact, self._tell = stream, exact, on_status
+        self.round, self.rows, self._seconds = 0, list[Row](), 0.0
         self._test = self._public_test()
         self._outcome: bytes | None = None  # what the prelude said, as a message
         self._released: Released | None = None
         self._ready: set[int] = set()  # the sites that have confirmed it
+        self._shown = RunStatus(self.run_folder.path, "deployed")
+        self._sites = Gathering(self.public, transport, self.settings.wait, pause, self._status)
 
     def run(self) -> Result:
         """Run everything that remains of the run."""
         plan = self.plan
         if not self.run_folder.started:
             self.run_folder.write_text("config.toml", as_toml(self.public.run.as_dict()))
-        with self.run_folder.open_ledger(
-            unit=plan.unit,
-            relation=plan.relation,
-            observer=self.public.observer,
-            about={"digest": self.public.digest, "noise_from": "system" if self._exact else "seed"},
-        ) as ledger:
+        with (
+            self._shown,
+            self.run_folder.open_ledger(
+                unit=plan.unit,
+                relation=plan.relation,
+                observer=self.public.observer,
+                about={
+                    "digest": self.public.digest,
+                    "noise_from": "system" if self._exact else "seed",
+                },
+            ) as ledger,
+        ):
             server = self._server(ledger)
             self._continue(server, ledger)
+            epsilon = getattr(self.public.run.privacy, "epsilon", None)  # or it is "none"
+            self._shown.begin(plan.rounds, delta=self._delta, epsilon=epsilon, round_=self.round)
             stopped = None
             if self.round < plan.rounds:
-                self._gather()
-                self._announce(ledger)
+                self._sites.gather()
+                self._sites.announce(self._labels(ledger))
                 self._open(ledger)
                 stopped = self._train(server, ledger)
             self._release_accuracy(server, ledger)
@@ -101,8 +113,9 @@ class Coordinator:
             self.round += 1
             self.rows.append(Row(self.round, "server/replies", float(self._sound(excluded))))
             self._measure(server)
+            self._seconds += time.monotonic() - begun
             self._save(server, ledger)
-            said = "; ".join(f"{self._name(e.client)}: {e.reason}" for e in excluded)
+            said = "; ".join(f"{self._sites.name(e.client)}: {e.reason}" for e in excluded)
             log.info(
                 "round %d of %d in %.2f s%s",
                 self.round,
@@ -116,7 +129,7 @@ class Coordinator:
     def _one_round(self, server: WireServer) -> tuple[Excluded, ...]:
         tries = self.public.about.exchange.tries
         for attempt in range(1, tries + 1):
-            self._gather(minimum_only=True)
+            self._sites.gather(minimum_only=True)
             self._prepare()
             try:
                 excluded = server.round(self.round, self.transport.ask).excluded
@@ -124,46 +137,14 @@ class Coordinator:
                 return excluded
             except RepliesError as error:
                 self._ready -= {e.client for e in error.excluded}
-                reasons = "; ".join(f"{self._name(e.client)}: {e.reason}" for e in error.excluded)
+                reasons = "; ".join(
+                    f"{self._sites.name(e.client)}: {e.reason}" for e in error.excluded
+                )
                 log.warning("%s (%s)", error, reasons)
                 self._status("training", f"{error} {reasons}")
                 if attempt == tries:
                     raise TacitError(f"{error} It was tried {tries} times: {reasons}") from None
         raise AssertionError("a round is tried at least once")
-
-    def _gather(self, *, minimum_only: bool = False) -> None:
-        """Wait until all sites are connected, or the minimum number after the time limit."""
-        least, everyone = self.public.minimum, len(self.public.names)
-        wanted = least if minimum_only else everyone
-        until = time.monotonic() + self.settings.wait
-        while len(online := self.transport.online()) < wanted:
-            if time.monotonic() > until:
-                if len(online) >= least:
-                    return
-                missing = [n for i, n in enumerate(self.public.names) if i not in online]
-                raise TacitError(
-                    f"after {self.settings.wait:g} s only {len(online)} of the {least} sites that"
-                    f" a round needs are connected; missing: {', '.join(missing)}. Start them with"
-                    " `tacit deploy site`, then start the server again."
-                )
-            self._status("waiting", f"{len(online)} of {wanted} sites are connected")
-            time.sleep(self._pause)
-
-    def _announce(self, ledger: Ledger) -> None:
-        """Announce the run to every site; a site that refuses does so before anything is spent."""
-        request = encode(JOIN, {}, self._labels(ledger))
-        online = sorted(self.transport.online())
-        replies = self.transport.ask(dict.fromkeys(online, request))
-        refused = {i: said for i in online if (said := refusal_in(replies.get(i)))}
-        for site, said in refused.items():
-            log.warning("%s does not join: %s", self._name(site), said)
-        joined = len(online) - len(refused)
-        if joined < self.public.minimum:
-            told = "; ".join(f"{self._name(i)} {said}" for i, said in refused.items())
-            raise TacitError(
-                f"{joined} sites join, but a round needs {self.public.minimum}:"
-                f" {told}. The log of each site says why."
-            )
 
     def _open(self, ledger: Ledger) -> None:
         """Run the prelude (the release before round 0), or load the result of an earlier start."""
@@ -243,7 +224,7 @@ class Coordinator:
         with precision(self.public.dtype):
             server.state = jax.tree.map(jnp.asarray, found.state["server"])
         server.counted = {i: int(n) for i, n in enumerate(found.state["counted"]) if n >= 0}
-        self.rows = self.run_folder.read_metrics(found.round)
+        self.rows, self._seconds = self.run_folder.read_metrics(found.round), found.seconds
         log.info("the run continues after round %d", self.round)
 
     def _state(self, server: WireServer) -> dict[str, Any]:
@@ -254,13 +235,14 @@ class Coordinator:
 
     def _save(self, server: WireServer, ledger: Ledger) -> None:
         self.run_folder.write_metrics(self.rows)
-        self.run_folder.write_checkpoint(Checkpoint(self.round, self._state(server), ledger.head))
+        now = Checkpoint(self.round, self._state(server), ledger.head, self._seconds)
+        self.run_folder.write_checkpoint(now)
 
     def _release_accuracy(self, server: WireServer, ledger: Ledger) -> None:
         plan = self.public.evaluation
         if plan is None or any(row.metric == "released/accuracy" for row in self.rows):
             return
-        self._gather(minimum_only=True)
+        self._sites.gather(minimum_only=True)
         self._open(ledger)
         self._prepare()
         last = self._server(ledger, plan)
@@ -271,18 +253,19 @@ class Coordinator:
         self._save(server, ledger)
 
     def _finish(self, server: WireServer, ledger: Ledger, stopped: str | None) -> Result:
-        privacy = self.public.run.privacy
-        delta = 0.0 if privacy == "none" else float(privacy.delta or 0.0)
         result = Result(
             params=server.params,
             rounds=self.round,
             rows=self.rows,
-            guarantee=ledger.guarantee(delta),
+            guarantee=ledger.guarantee(self._delta),
             stopped=stopped,
+            seconds=self._seconds,
             released=self._released or {},
         )
-        self.run_folder.write_model(result.params)
-        self.run_folder.write_summary(result.summary(seed=None, digest=self.public.digest))
+        self.run_folder.write_model(result.params, result.model)
+        self.run_folder.write_summary(
+            result.summary(self.plan, seed=None, digest=self.public.digest)
+        )
         self._status("done", stopped or "")
         return result
 
@@ -300,12 +283,15 @@ class Coordinator:
         self.rows += [Row(self.round, f"test/{name}", value) for name, value in measured.items()]
 
     def _status(self, stage: str, said: str = "") -> None:
-        online = tuple(self._name(i) for i in sorted(self.transport.online()))
+        online = tuple(self._sites.name(i) for i in sorted(self.transport.online()))
         metrics = {row.metric: row.value for row in self.rows}
+        self._shown.at(self.round, said)
         self._tell(Status(stage, self.round, self.plan.rounds, online, said, metrics))
+
+    @property
+    def _delta(self) -> float:
+        privacy = self.public.run.privacy
+        return 0.0 if privacy == "none" else float(privacy.delta or 0.0)
 
     def _sound(self, excluded: tuple[Excluded, ...]) -> int:
         return len(self.public.names) - len({e.client for e in excluded})
-
-    def _name(self, site: int) -> str:
-        return self.public.names[site]
