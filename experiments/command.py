@@ -37,12 +37,15 @@ def reproduce(
         bool, typer.Option("--resume/--fresh", help="Continue, or run everything again.")
     ] = True,
     results: Annotated[Path, typer.Option(help="Folder of the results.")] = _RESULTS,
-    docs: Annotated[Path, typer.Option(help="`page`: folder of the page.")] = Path("docs"),
+    docs: Annotated[Path, typer.Option(help="`page`: folder of the pages.")] = Path("docs"),
     readme: Annotated[
-        Path | None, typer.Option(help="`page`: a file with markers for the headline table.")
+        Path | None, typer.Option(help="`page`: a README with markers for its tables.")
     ] = None,
     count: Annotated[int, typer.Option(help="`check`: number of results to rerun.", min=1)] = 3,
     draw: Annotated[int, typer.Option(help="`check`: seed of the random choice.")] = 0,
+    report: Annotated[
+        Path | None, typer.Option(help="The page; beside the results if not given.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Rerun a table or figure of a paper, with its printed settings and at honest budgets."""
@@ -67,7 +70,7 @@ def reproduce(
             less = shortened(less) if quick else less
             return replace(less, seeds=seeds) if seeds is not None else less
 
-        _run(name, Store(None) if quick else store, cut, jobs, resume, json=json)
+        _run(name, Store(None) if quick else store, cut, jobs, resume, report, json=json)
 
 
 def _run(
@@ -76,15 +79,19 @@ def _run(
     cut: Callable[[Entry], Entry],
     jobs: int,
     resume: bool,
+    report: Path | None,
     *,
     json: bool,
 ) -> None:
     from experiments.reproduce import catalogue
     from experiments.reproduce.jobs import due
+    from experiments.reproduce.report import write_report
     from experiments.reproduce.runner import run_entry
     from experiments.reproduce.summary import Summary
 
     wanted = list(dict.fromkeys(catalogue.source(entry).name for entry in catalogue.find(name)))
+    if report is not None and len(wanted) > 1:
+        raise ConfigError("--report names one file: give the name of one table or figure.")
     shown: list[dict[str, Any]] = []
     for each in wanted:
         whole = catalogue.ENTRIES[each]
@@ -107,6 +114,11 @@ def _run(
         shown.append({"name": each, "quick": quick, "lines": _lines(entry, summary)})
         if not json:
             _print(entry, summary, quick=quick)
+        page = report or (None if store.folder is None else store.folder / f"{each}.html")
+        if page is not None:
+            shown[-1]["report"] = str(write_report(summary.entry, summary, page, quick=quick))
+            if not json:
+                show.sentence(f"The report is {page}.")
     if json:
         show.as_json({"entries": shown})
 
@@ -147,6 +159,7 @@ def _lines(entry: Entry, summary: Summary) -> list[dict[str, Any]]:
 
 
 def _print(entry: Entry, summary: Summary, *, quick: bool) -> None:
+    from experiments.reproduce.report import QUICK
     from tacit.accounting.guarantee import rounded_up
 
     mark = " QUICK" if quick else ""
@@ -163,10 +176,7 @@ def _print(entry: Entry, summary: Summary, *, quick: bool) -> None:
     show.table(("line", "stage", "printed", "here", "true epsilon"), rows, title=entry.title)
     show.sentence(f"{entry.quantity.label}; the true epsilon is for the whole run.")
     if quick:
-        show.sentence(
-            "QUICK: a few rounds and one seed. These numbers are not the paper's, nor is their"
-            " epsilon; they show that the command works. Without --quick the claim is judged."
-        )
+        show.sentence(f"{QUICK} Without --quick the claim is judged.")
         return
     for verdict in entry.judge(summary) if entry.judge else []:
         if verdict.answer != "not run":
@@ -253,7 +263,12 @@ def _check(store: Store, count: int, draw: int, *, json: bool) -> None:
 def _page(store: Store, docs: Path, readme: Path | None, *, json: bool) -> None:
     from experiments.reproduce.page import write_page
 
-    written = [str(path) for path in write_page(store, docs, readme)]
+    pages = write_page(store, docs)
+    if readme is not None:
+        from experiments.readme import write_readme
+
+        pages += write_readme(store, readme, docs)
+    written = [str(path) for path in pages]
     if json:
         show.as_json({"written": written})
     else:

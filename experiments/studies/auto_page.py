@@ -1,4 +1,4 @@
-"""Write the measured results of auto into its page and the README.
+"""Write the measured results of auto into its page and that of secure sums.
 
 The text around the numbers is written by hand and is not changed.
 """
@@ -20,15 +20,10 @@ from experiments.studies import (
 )
 
 RESULTS = Path("results/studies")
-PAGES = (
-    Path("docs/explanation/auto.md"),
-    Path("docs/explanation/secure-sums.md"),
-    Path("README.md"),
-)
+PAGES = (Path("docs/explanation/auto.md"), Path("docs/explanation/secure-sums.md"))
 _MARK = re.compile(
     r"(<!-- auto-(?P<name>[a-z]+): begin -->\n).*?(<!-- auto-(?P=name): end -->)", re.DOTALL
 )
-_HEADLINE = ("A", "A'", "B", "B'", "C", "D")
 
 
 def rows_of(name: str) -> list[dict[str, Any]]:
@@ -44,22 +39,6 @@ def whole_of(name: str) -> list[dict[str, Any]]:
     return found
 
 
-def headline(targets: list[dict[str, Any]], grid: list[dict[str, Any]]) -> str:
-    """One line per target, and a summary of the grid."""
-    lines = ["| task | total epsilon: test accuracy of `auto` |", "|---|---|"]
-    for name in _HEADLINE:
-        target, shown = auto_targets.TARGETS[name], []
-        for epsilon in target.promised:
-            found = [r["accuracy"] for r in auto_targets.newest(targets, name, epsilon)]
-            if found:
-                shown.append(f"{epsilon:g}: {sum(found) / len(found):.1f}")
-        if shown:
-            data = f"{target.data['name']}, {target.data['clients']:,} clients"
-            lines.append(f"| {data}, {target.title} | {', '.join(shown)} |")
-    said = auto_grid.sentence(grid)
-    return "\n".join(lines) + (f"\n\n{said}" if said else "")
-
-
 def main() -> None:
     """Write both pages."""
     targets, grid, tried = (rows_of(name) for name in ("targets", "grid", "combinations"))
@@ -71,7 +50,6 @@ def main() -> None:
         "regression": auto_regression.table(fitted) if fitted else "Not run yet.",
         "record": auto_record.table(by_record) if by_record else "Not run yet.",
         "trust": trust.table(whole_of("trust")) if whole_of("trust") else "Not run yet.",
-        "headline": headline(targets, grid),
     }
     for page in PAGES:
         text = page.read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ import types
 
 import numpy as np
 import pytest
-from console import ROOT
+from page_blocks import ROOT
 
 from tacit.accounting import Budget
 from tacit.data.federation import Federation

@@ -49,10 +49,10 @@ def test_an_entry_runs_is_kept_and_goes_on(
     assert len(file.read_text().splitlines()) == len(before.splitlines())
     assert answer(capsys, "check", *folder, "--count", "2")["checked"][0]["agrees"]
     docs = tmp_path / "docs"
-    assert answer(capsys, "page", *folder, "--docs", str(docs))["written"] == [
-        str(docs / "results.md")
-    ]
-    assert "289.4" in (docs / "results.md").read_text()
+    written = answer(capsys, "page", *folder, "--docs", str(docs))["written"]
+    assert written[0] == str(docs / "results" / "index.md")
+    assert len(written) == 6  # and one for each paper
+    assert "289.4" in (docs / "results" / "fedexp.md").read_text()
 
 
 def test_only_some_lines_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from experiments.reproduce.page import write_page
 from experiments.reproduce.prepared import prepare, run_many
 from experiments.reproduce.store import Record, Store
 from experiments.reproduce.summary import Summary, better
-from tacit.errors import ConfigError, DataError, TacitError
+from tacit.errors import DataError, TacitError
 
 
 def pretend(unit: Unit) -> Record:
@@ -135,26 +135,19 @@ def test_the_page_is_made_of_the_results_and_the_same_twice(
     for module in (catalogue, page):
         monkeypatch.setattr(module, "ENTRIES", {ENTRY.name: ENTRY})
         monkeypatch.setattr(module, "PAPERS", {"small": "A small paper"})
-    readme = tmp_path / "README.md"
-    readme.write_text(f"before\n{page.BEGIN}\nold\n{page.END}\nafter\n")
-    write_page(filled, tmp_path / "docs", readme)
+    write_page(filled, tmp_path / "docs")
     first = {p.name: p.read_bytes() for p in (tmp_path / "docs").rglob("*") if p.is_file()}
-    text = first["results.md"].decode()
-    assert "| row | first | 1.00 ± 0.10 | 0.10 ± 0.00 | nothing | 3 |" in text
+    text = first["small.md"].decode()
+    assert "| row | first | 3 | 1.00 ± 0.10 | 0.10 ± 0.00 | nothing | 0.10 ± 0.00 |" in text
     assert "clip 0.1*" in text  # the edge of the grid is marked
-    assert "First is better than second." in readme.read_text()
-    assert "old" not in readme.read_text()
-    assert readme.read_text().startswith("before\n")
-    assert readme.read_text().endswith("after\n")
-    write_page(filled, tmp_path / "docs", readme)
+    assert "First is better than second." in first["index.md"].decode()
+    write_page(filled, tmp_path / "docs")
     assert first == {p.name: p.read_bytes() for p in (tmp_path / "docs").rglob("*") if p.is_file()}
     assert {name for name in first if name.endswith(".svg")} == {
         "small-entry-rows.svg",
         "small-entry-panels.svg",
         "small-entry-r.svg",
     }
-    with pytest.raises(ConfigError, match="needs the lines"):
-        write_page(filled, tmp_path / "docs", tmp_path / "none.md")
 
 
 def test_a_unit_trains_and_says_what_it_guarantees() -> None:

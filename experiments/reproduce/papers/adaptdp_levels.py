@@ -80,7 +80,7 @@ TABLE1 = Entry(
     judge=_meaningful,
     finding=(
         "The paper prints noise levels but no epsilon. Equation (3) of its own appendix gives the"
-        " values of the middle column. The last column is the true guarantee of the runs, by"
+        " values under 'rerun here'. 'True epsilon' is the guarantee that the runs really have, by"
         " composition of privacy loss distributions. Only one of the nine settings gives a"
         " meaningful guarantee."
     ),
