@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lint types docs bench bench-quick bench-accounting bench-secure-sums reproduce audit clean \
-	demonstrations deploy-demo deploy-test soak
+	browser-test demonstrations deploy-demo deploy-test soak
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -62,6 +62,9 @@ audit: $(STAMP) ## attack every mechanism and method, and write the audit page (
 	$(BIN)/python -m pytest tests/audit
 	$(BIN)/python tests/audit/broken.py
 	$(BIN)/python -m experiments.audits
+
+browser-test: $(STAMP) ## every page of the documentation, the report and the live view in chromium (some minutes)
+	TACIT_EVERY_PAGE=1 $(BIN)/python -m pytest tests/browser
 
 deploy-demo: $(STAMP) ## a server and three hospitals as real processes, over TLS
 	@$(BIN)/tacit deploy demo

@@ -62,8 +62,8 @@ def test_sort_filter_and_overlay(browser: Browser, address: str) -> None:
         for box in page.locator("tbody input[type=checkbox]").all():
             box.check()
         expect(page.locator("#legend li")).to_have_count(3)
-        for chart in page.locator("#charts svg").all():
-            assert chart.locator("path.line").count() == 3
+        for chart in page.locator(".charts svg").all():
+            expect(chart.locator("path.line")).to_have_count(3)
         page.get_by_role("button", name="Remove all from the charts").click()
         expect(page.locator("#charts")).to_be_hidden()
 

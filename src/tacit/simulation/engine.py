@@ -53,10 +53,7 @@ class RunState(NamedTuple):
 
 
 class Simulator:
-    """An algorithm on a federation; without a seed its noise comes from the operating system.
-
-    It is the engine below ``train`` and charges nothing; ``block`` clients run side by side.
-    """
+    """An algorithm on a federation, below ``train``; without a seed its noise is the system's."""
 
     def __init__(
         self,
