@@ -18,8 +18,9 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))
 WIDTHS = (360, 1440)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """One for a file: as long as it lives its event loop runs, and asyncio.run cannot."""
     if CHROMIUM is None:
         pytest.skip("needs chromium")
     with sync_playwright() as play:

@@ -15,7 +15,7 @@ from pathlib import Path
 from page_blocks import Block, blocks_of, pages
 from page_session import Output, Session
 
-_VARIES = (
+VARIES = (
     (re.compile(r"(\d\.\d{3})\d{7,}"), r"\1..."),  # last digits differ between machines
     (re.compile(r"[\d.]+ s/round"), "... s/round"),
     (re.compile(r"\b[0-9a-f]{64}\b"), "..."),
@@ -46,7 +46,7 @@ def write(page: Path) -> None:
 def _with(text: str, block: Block, shown: str, printed: str) -> str:
     lines = text.splitlines(keepends=True)
     before, after = "".join(lines[: block.line]), "".join(lines[block.line :])
-    for pattern, new in _VARIES:
+    for pattern, new in VARIES:
         printed = pattern.sub(new, printed)
     now = [line.rstrip() for line in printed.splitlines()]
     print(f"{block.where}: written")  # noqa: T201
